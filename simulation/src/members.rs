@@ -1,7 +1,9 @@
 //! Members whose availability changes, by results of monitors and by the operator.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use weir_config::snapshot::{Address, Member};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::simulation::SimulatedWorker;
@@ -14,6 +16,9 @@ use weir_testing::Random;
 
 /// Pools whose availability is not tracked: their clients may be answered by any member, or by none.
 const OTHERS: [&str; 4] = ["queue1", "queue2", "rough1", "rough2"];
+
+/// Pools of these whose members come and go.
+const COMING_AND_GOING: [&str; 2] = ["queue1", "queue2"];
 
 /// Results of monitors, states set by the operator, and the resulting availability of the member.
 const STATES: [(Health, Option<AdminState>, Takes); 8] = [
@@ -52,4 +57,30 @@ pub fn change(worker: &SimulatedWorker, addresses: &Addresses, world: &World, ra
         world.keeping.set(number, place, takes, Moment(kernel::now_us()));
     }
     world.count(Kind::MemberStates);
+}
+
+/// Gives a random pool other members: the same ones in another order, and with another weight. Some may also lose one, or get it
+/// back.
+pub fn replace(worker: &mut SimulatedWorker, addresses: &Addresses, random: &mut Random) {
+    let pool = random.below(worker.table().pools.len());
+    let name = Arc::clone(&worker.table().pools[pool].pool.name);
+    let is_free = COMING_AND_GOING.contains(&&*name);
+    let (turn, weight) = (random.below(3), 1 + random.below(4) as u16);
+    let (loses, gains) = (is_free && random.percent(30), is_free && random.percent(60));
+    worker.change_members(pool, |members| {
+        if loses && members.len() > 1 {
+            members.remove(0);
+        }
+        let known = |address: &Address| members.iter().any(|member| member.address == *address);
+        let missing = of(&name, addresses).into_iter().map(Address::Socket).find(|it| !known(it));
+        if let (true, Some(address), Some(like)) = (gains, missing, members.first().cloned()) {
+            let label = address.label().into();
+            members.push(Member { address, label, ..like });
+        }
+        let turn = turn.min(members.len());
+        members.rotate_left(turn);
+        if let Some(first) = members.first_mut() {
+            first.weight = weight;
+        }
+    });
 }

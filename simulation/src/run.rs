@@ -310,6 +310,11 @@ impl<'a> Run<'a> {
                 let lost = self.worker.lost_windows();
                 self.findings.extend(lost.into_iter().map(|what| format!("lost: {what}")));
             }
+            640..680 => {
+                let (addresses, random) = (&self.scene.addresses, &mut self.random);
+                memory::count(|| members::replace(&mut self.worker, addresses, random));
+                self.world.count(Kind::MemberLists);
+            }
             30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}
         }

@@ -13,7 +13,7 @@ use crate::host_rights::beyond_network;
 use crate::host_uses::HostUses;
 use crate::own_doors::OwnDoors;
 use crate::parts::{Change, Parts};
-use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, Snapshot};
+use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, ResolutionFacts, Snapshot};
 
 /// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -24,7 +24,9 @@ pub struct Config {
     /// The snapshot, with all pools empty.
     pub(crate) template: Snapshot,
     /// The members of each pool in the template, in the file's order.
-    pub(crate) members: Vec<Vec<ConfiguredMember>>,
+    pub(crate) members: Vec<Arc<Vec<ConfiguredMember>>>,
+    /// Whether a rule names a member.
+    pub(crate) names_members: bool,
     /// The names and hashes of the configuration's parts.
     pub(crate) parts: Parts,
     /// What it uses of the host.
@@ -63,11 +65,8 @@ impl Config {
         let names: BTreeSet<&str> = self
             .members
             .iter()
-            .flatten()
-            .filter_map(|member| match &member.endpoint {
-                Endpoint::Name { host, .. } => Some(host.as_str()),
-                Endpoint::Literal(_) => None,
-            })
+            .flat_map(|members| members.iter())
+            .filter_map(|member| member.endpoint.name())
             .collect();
         names.into_iter()
     }
@@ -84,23 +83,94 @@ impl Config {
             let found = resolve(members, resolutions, (pool, &doors));
             Arc::make_mut(pool).members = found;
         }
-        let pools = self.template.pools.iter().zip(&self.members);
-        let empty = pools.filter(|(_, members)| members.is_empty());
-        snapshot.resolved.pools_to_be_filled =
-            empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
-        snapshot.resolved.content = self.content(&snapshot);
+        let addresses = snapshot.pools.iter().map(|pool| addresses(pool));
+        snapshot.resolved = self.resolved(addresses.fold(0, u64::wrapping_add));
         snapshot
     }
 
-    /// The fingerprint of this configuration with the members of a snapshot.
-    fn content(&self, snapshot: &Snapshot) -> u64 {
+    /// As [`Self::snapshot`], made of the snapshot of a configuration that differs from this one at most in members of these
+    /// pools. Pools whose members stay the same are shared with it. Also returns the others, by their indexes.
+    pub fn with_members(
+        &self,
+        before: &Snapshot,
+        resolutions: &Resolutions,
+        pools: &[usize],
+    ) -> (Snapshot, Vec<usize>) {
+        let doors = self.own_doors();
+        let mut snapshot = before.clone();
+        let mut changed = Vec::new();
+        let mut sum = before.resolved.addresses;
+        for &index in pools {
+            let pool = &mut snapshot.pools[index];
+            let found = resolve(&self.members[index], resolutions, (pool, &doors));
+            if found == pool.members {
+                continue;
+            }
+            sum = sum.wrapping_sub(addresses(pool));
+            Arc::make_mut(pool).members = found;
+            sum = sum.wrapping_add(addresses(pool));
+            changed.push(index);
+        }
+        snapshot.resolved = self.resolved(sum);
+        (snapshot, changed)
+    }
+
+    /// The pools that have members with names, by their indexes.
+    pub fn pools_with_names(&self) -> Vec<usize> {
+        let pools = self.members.iter().enumerate();
+        pools.filter(|(_, members)| have_names(members)).map(|(index, _)| index).collect()
+    }
+
+    /// The pools whose members differ from those of another configuration, by their indexes; `None`: something else differs,
+    /// too, or may depend on the members.
+    pub fn only_members_differ(&self, before: &Self) -> Option<Vec<usize>> {
+        let names = self.parts.only_members_differ(&before.parts)?;
+        // The texts are the same. What follows from them may be in another order, or depend on members.
+        let is_same = Arc::ptr_eq(&self.template.settings, &before.template.settings)
+            || self.has_order_of(before) && self.packet_remarks().eq(before.packet_remarks());
+        if !is_same {
+            return None;
+        }
+        let pools = &self.template.pools;
+        let index = |name: &String| pools.iter().position(|pool| *pool.name == **name);
+        let found = names.iter().map(index).collect::<Option<Vec<usize>>>()?;
+        // With a unix socket, more of a pool follows from its members: what TLS and monitors name.
+        let has_unix = |index: &usize| {
+            let mut members = self.members[*index].iter().chain(before.members[*index].iter());
+            members.any(|member| member.endpoint.is_unix())
+        };
+        (!found.iter().any(has_unix)).then_some(found)
+    }
+
+    fn has_order_of(&self, other: &Self) -> bool {
+        let names = self.template.pools.iter().map(|pool| &pool.name);
+        names.eq(other.template.pools.iter().map(|pool| &pool.name))
+    }
+
+    fn packet_remarks(&self) -> impl Iterator<Item = &Arc<str>> {
+        let servers = self.template.packets.iter().flat_map(|packets| &packets.servers);
+        servers.flat_map(|server| &server.remarks)
+    }
+
+    /// Whether members of these pools have a host name that another configuration does not have.
+    pub fn has_other_names(&self, before: &Self, pools: &[usize]) -> bool {
+        let members = pools.iter().flat_map(|index| self.members[*index].iter());
+        let names: HashSet<&str> = members.filter_map(|member| member.endpoint.name()).collect();
+        !names.is_empty() && {
+            let known: HashSet<&str> = before.host_names().collect();
+            !names.is_subset(&known)
+        }
+    }
+
+    /// `addresses`: the sum of the fingerprints of the addresses of all pools.
+    fn resolved(&self, addresses: u64) -> ResolutionFacts {
         let mut hasher = DefaultHasher::new();
         self.parts.hash(&mut hasher);
-        for pool in &snapshot.pools {
-            pool.members.len().hash(&mut hasher);
-            pool.members.iter().for_each(|member| member.address.hash(&mut hasher));
-        }
-        hasher.finish()
+        addresses.hash(&mut hasher);
+        let pools = self.template.pools.iter().zip(&self.members);
+        let empty = pools.filter(|(_, members)| members.is_empty());
+        let pools_to_be_filled = empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
+        ResolutionFacts { content: hasher.finish(), addresses, pools_to_be_filled }
     }
 
     /// The differences from another configuration.
@@ -119,7 +189,7 @@ impl Config {
         let doors = self.own_doors();
         let mut led = Vec::new();
         for (pool, members) in self.template.pools.iter().zip(&self.members) {
-            for member in members {
+            for member in members.iter() {
                 if let Endpoint::Name { host, port } = &member.endpoint
                     && let Some(found) = resolutions.get(host)
                     && found.iter().any(|ip| is_own_door(&doors, pool, member, (*ip, *port)))
@@ -129,6 +199,15 @@ impl Config {
             }
         }
         led
+    }
+
+    /// Whether requests or probes of a member as written would go to an admin listener.
+    pub(crate) fn is_own_door(&self, pool: usize, member: &ConfiguredMember) -> bool {
+        let (pool, doors) = (&self.template.pools[pool], self.own_doors());
+        match &member.endpoint {
+            Endpoint::Literal(address) => is_literal_door(&doors, pool, member, address),
+            Endpoint::Name { .. } => doors.have_endpoint(&member.endpoint),
+        }
     }
 
     /// The admin listeners.
@@ -143,9 +222,19 @@ impl Config {
                 + self.template.packets.as_ref().map_or(0, |packets| packets.servers.len()),
             disabled: self.template.disabled.len(),
             pools: self.template.pools.iter().filter(|pool| *pool.name != *NOBODY).count(),
-            members: self.members.iter().map(Vec::len).sum(),
+            members: self.members.iter().map(|members| members.len()).sum(),
         }
     }
+}
+
+/// The fingerprint of the addresses of a pool's members, in any order: theirs depends on earlier changes.
+fn addresses(pool: &Pool) -> u64 {
+    let one = |member: &Member| {
+        let mut hasher = DefaultHasher::new();
+        (&pool.name, &member.address).hash(&mut hasher);
+        hasher.finish()
+    };
+    pool.members.iter().map(one).fold(0, u64::wrapping_add)
 }
 
 /// Whether requests or probes of a member with this address would go to an admin listener.
@@ -175,23 +264,37 @@ fn is_literal_door(
     }
 }
 
+fn have_names(members: &[ConfiguredMember]) -> bool {
+    members.iter().any(|member| member.endpoint.name().is_some())
+}
+
+/// The members of a pool. Texts of those that `pool` has already at the same place are shared with it.
 fn resolve(
     configured: &[ConfiguredMember],
     resolutions: &Resolutions,
     (pool, doors): (&Pool, &OwnDoors),
 ) -> Vec<Member> {
-    let mut taken: HashSet<Address> = configured
-        .iter()
-        .filter_map(|member| match &member.endpoint {
-            Endpoint::Literal(address) => Some(address.clone()),
-            Endpoint::Name { .. } => None,
-        })
-        .collect();
+    let mut taken: HashSet<Address> = match have_names(configured) {
+        false => HashSet::new(),
+        true => configured
+            .iter()
+            .filter_map(|member| match &member.endpoint {
+                Endpoint::Literal(address) => Some(address.clone()),
+                Endpoint::Name { .. } => None,
+            })
+            .collect(),
+    };
     let mut members = Vec::with_capacity(configured.len());
     for member in configured {
         match &member.endpoint {
             Endpoint::Literal(address) if is_literal_door(doors, pool, member, address) => {}
-            Endpoint::Literal(address) => members.push(new_member(member, address.clone(), None)),
+            Endpoint::Literal(address) => {
+                let known = pool.members.get(members.len());
+                let known = known.filter(|known| known.address == *address);
+                let label =
+                    known.map_or_else(|| address.label().into(), |it| Arc::clone(&it.label));
+                members.push(new_member(member, (address.clone(), label), None));
+            }
             Endpoint::Name { host, port } => {
                 let name: Arc<str> = host.as_str().into();
                 let found: BTreeSet<IpAddr> = resolutions
@@ -205,7 +308,8 @@ fn resolve(
                 for ip in found {
                     let address = Address::Socket(SocketAddr::new(ip, *port));
                     if taken.insert(address.clone()) {
-                        members.push(new_member(member, address, Some(name.clone())));
+                        let label = address.label().into();
+                        members.push(new_member(member, (address, label), Some(name.clone())));
                     }
                 }
             }
@@ -214,9 +318,13 @@ fn resolve(
     members
 }
 
-fn new_member(configured: &ConfiguredMember, address: Address, name: Option<Arc<str>>) -> Member {
+fn new_member(
+    configured: &ConfiguredMember,
+    (address, label): (Address, Arc<str>),
+    name: Option<Arc<str>>,
+) -> Member {
     Member {
-        label: address.label().into(),
+        label,
         address,
         name,
         weight: configured.weight,

@@ -175,6 +175,11 @@ impl Context {
         self.errors > 0
     }
 
+    /// Whether there are errors or warnings.
+    pub fn has_findings(&self) -> bool {
+        !self.findings.is_empty()
+    }
+
     /// Whether further findings are only counted, so that suggestions for them would be wasted work.
     pub fn is_full(&self) -> bool {
         self.findings.len() >= DIAGNOSTICS_MAX

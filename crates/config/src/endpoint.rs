@@ -16,6 +16,16 @@ pub enum Endpoint {
     },
 }
 
+impl Endpoint {
+    /// The host name; `None`: it is an address.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name { host, .. } => Some(host),
+            Self::Literal(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -29,6 +29,7 @@ pub mod host_addresses;
 mod host_rights;
 mod host_uses;
 mod key_types;
+pub mod members;
 mod merged_values;
 mod one_of;
 pub mod own_doors;

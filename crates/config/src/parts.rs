@@ -10,12 +10,20 @@ use crate::document::{Node, NodeValue};
 pub const NAMED: [&str; 6] =
     ["virtual_servers", "pools", "policies", "data_sets", "persistence", "authentication"];
 
+/// The section of the pools, and the key of a pool's members.
+const POOLS: &str = "pools";
+const MEMBERS: &str = "members";
+
 /// The section with named entries by kind.
 pub const PROFILES: &str = "profiles";
 
 /// A hash of each part of a configuration, by its name: `pools.web`, `log`, `file /etc/weir/shop.pem`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Parts(BTreeMap<String, u64>);
+pub struct Parts {
+    all: BTreeMap<String, u64>,
+    /// A hash of each pool without its members, by its name.
+    pools: BTreeMap<String, u64>,
+}
 
 /// A changed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,12 +73,33 @@ impl Parts {
             };
             take(section, node, depth, &mut parts);
         }
-        Self(parts)
+        let pools = entries(root).find(|(section, _)| *section == POOLS);
+        let pools = pools.into_iter().flat_map(|(_, pools)| entries(pools));
+        let mut found = Self { all: parts, pools: BTreeMap::new() };
+        for (name, pool) in pools.filter(|(_, pool)| matches!(pool.value, NodeValue::Map(_))) {
+            let others = without_members(pool);
+            let members = pool.get(MEMBERS).into_iter().flat_map(|members| match &members.value {
+                NodeValue::List(members) => &members[..],
+                _ => &[],
+            });
+            let whole = members.fold(others, |sum, member| sum.wrapping_add(hash_of(member)));
+            found.all.insert(format!("{POOLS}.{name}"), whole);
+            found.pools.insert(name.to_owned(), others);
+        }
+        found
+    }
+
+    /// A pool has `is` as a member in place of `was`.
+    pub(crate) fn exchange_member(&mut self, pool: &str, was: Option<&Node>, is: Option<&Node>) {
+        if let Some(whole) = self.all.get_mut(&format!("{POOLS}.{pool}")) {
+            *whole = whole.wrapping_sub(was.map_or(0, hash_of));
+            *whole = whole.wrapping_add(is.map_or(0, hash_of));
+        }
     }
 
     /// These parts, and the files that the configuration names, with fingerprints of their contents.
     pub(crate) fn with_files(mut self, files: BTreeMap<String, u64>) -> Self {
-        self.0.extend(files.into_iter().map(|(path, content)| (format!("file {path}"), content)));
+        self.all.extend(files.into_iter().map(|(path, content)| (format!("file {path}"), content)));
         self
     }
 
@@ -78,18 +107,29 @@ impl Parts {
     pub fn changes_from(&self, before: &Self) -> Vec<Change> {
         let change = |kind, part: &String| Change { kind, part: part.clone() };
         let mut changes: Vec<Change> = self
-            .0
+            .all
             .iter()
-            .filter_map(|(part, hash)| match before.0.get(part) {
+            .filter_map(|(part, hash)| match before.all.get(part) {
                 None => Some(change(ChangeKind::Added, part)),
                 Some(known) if known != hash => Some(change(ChangeKind::Changed, part)),
                 Some(_) => None,
             })
             .collect();
-        let gone = before.0.keys().filter(|part| !self.0.contains_key(*part));
+        let gone = before.all.keys().filter(|part| !self.all.contains_key(*part));
         changes.extend(gone.map(|part| change(ChangeKind::Removed, part)));
         changes.sort_by(|one, other| one.part.cmp(&other.part));
         changes
+    }
+
+    /// The names of the pools whose members differ from those of the previous configuration, if nothing else does.
+    pub(crate) fn only_members_differ(&self, before: &Self) -> Option<Vec<String>> {
+        let changes = self.changes_from(before);
+        let pool = |change: &Change| {
+            let name = change.part.strip_prefix(POOLS)?.strip_prefix('.')?;
+            let is_same = self.pools.get(name) == before.pools.get(name);
+            (change.kind == ChangeKind::Changed && is_same).then(|| name.to_owned())
+        };
+        changes.iter().map(pool).collect()
     }
 }
 
@@ -112,6 +152,27 @@ fn take(name: &str, node: &Node, depth: usize, parts: &mut BTreeMap<String, u64>
     let mut hasher = DefaultHasher::new();
     hash(node, &mut hasher);
     parts.insert(name.to_owned(), hasher.finish());
+}
+
+fn hash_of(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash(node, &mut hasher);
+    hasher.finish()
+}
+
+/// The hash of a pool without its members, whose hashes are added to it: their order does not matter, and one can be exchanged.
+fn without_members(pool: &Node) -> u64 {
+    let is_list =
+        |(key, node): &(&str, &Node)| *key == MEMBERS && matches!(node.value, NodeValue::List(_));
+    let mut others: Vec<(&str, &Node)> = entries(pool).filter(|it| !is_list(it)).collect();
+    others.sort_by_key(|(key, _)| *key);
+    let mut hasher = DefaultHasher::new();
+    entries(pool).any(|it| is_list(&it)).hash(&mut hasher);
+    for (key, value) in others {
+        key.hash(&mut hasher);
+        hash(value, &mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Hashes a node, regardless of its place and of the order of a map's keys.
@@ -167,5 +228,47 @@ mod tests {
             ]
         );
         assert_eq!(after.changes_from(&after), []);
+    }
+
+    #[test]
+    fn one_member_can_be_exchanged() {
+        let text =
+            |members: &str| format!("pools: {{ a: {{ members: [ {members} ], retries: 1 }} }}\n");
+        let member = |text: &str| parse(&Lines::new(&format!("m: {text}\n"))).0.expect("a tree");
+        let check = |before: &str, was: Option<&str>, is: Option<&str>, after: &str| {
+            let [was, is] = [was, is].map(|text| text.map(member));
+            let [was, is] = [&was, &is].map(|tree| tree.as_ref().and_then(|tree| tree.get("m")));
+            let (before, after) = (parts(&text(before)), parts(&text(after)));
+            let mut changed = before.clone();
+            changed.exchange_member("a", was, is);
+            assert_eq!(changed, after);
+            assert_eq!(after.changes_from(&before).len(), usize::from(before != after));
+        };
+        check("x, y", Some("x"), Some("{ address: x, weight: 3 }"), "{ address: x, weight: 3 }, y");
+        check("x, y", Some("x"), None, "y");
+        check("x", None, Some("y"), "x, y");
+        check("x, y", Some("x"), Some("x"), "x, y");
+    }
+
+    #[test]
+    fn changes_of_members_alone_are_told_apart() {
+        let before = "log: { access: { format: json } }\n\
+             pools: { a.b: { members: [ x, y ], balance: random_two }, c: { members: [ z ] } }\n";
+        let check = |from: &str, to: &str, expected: Option<&[&str]>| {
+            let changed = before.replace(from, to);
+            assert!(changed != before || from == to, "{from}");
+            let found = parts(&changed).only_members_differ(&parts(before));
+            let expected = expected.map(|names| names.iter().map(ToString::to_string).collect());
+            assert_eq!(found, expected, "{to}");
+        };
+        check("x", "x", Some(&[]));
+        check("x, y", "y", Some(&["a.b"]));
+        check("x, y", "{ address: x, weight: 3 }, y", Some(&["a.b"]));
+        check("[ z ]", "[]", Some(&["c"]));
+        check("x, y", "y, x", Some(&[]));
+        check("random_two", "least_connections", None);
+        check("members: [ z ]", "members: [ z ], retries: 2", None);
+        check("json", "combined", None);
+        check("c: ", "d: ", None);
     }
 }

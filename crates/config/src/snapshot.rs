@@ -15,6 +15,7 @@ mod log_format;
 mod log_target;
 pub mod packet;
 mod persistence;
+mod pool;
 mod probe;
 mod probe_answer;
 mod probe_login;
@@ -28,23 +29,17 @@ mod waf;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_compression::Rules;
-use weir_core::admin_state::AdminState;
-use weir_core::balance::Method;
-use weir_core::expression::{AddressSet, Slots, Template};
-use weir_core::limit::Rate;
-use weir_core::monitor::PassiveSettings;
+use weir_core::expression::{AddressSet, Slots};
 use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Action, Policy};
-use weir_core::retry::BudgetSettings;
 use weir_core::time_zone::TimeZone;
-use weir_http::flaws::Flaws;
 use weir_http::h2::Allowance;
 use weir_http::path::TargetForm;
-use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::managed_certificate::{Credential, ManagedCertificate};
 use weir_tls::server::Offer;
@@ -67,6 +62,10 @@ pub use persistence::{
     AddressOf, InsertedCookie, LearnedPersistence, Persistence, PersistenceKind, RememberedAddress,
     TableSettings,
 };
+pub use pool::{
+    Balance, Maintenance, Member, PassiveMarking, Pool, PoolSubstitutes, PoolTls, ProxyVersion,
+    QueueSettings, Retries, ReuseSettings, Spillover,
+};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
@@ -83,8 +82,35 @@ pub use tracing::{TraceExport, Tracing};
 pub use waf::{Cookies, Record, Responses, UnjudgedAction, Waf};
 
 /// A whole configuration, with defaults filled in and names resolved.
+///
+/// It has all [`Settings`], too. A copy shares them and the pools, so it is cheap; a change of a copy makes its own.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
+    /// Everything but pools. Snapshots that differ in members alone share it.
+    pub settings: Arc<Settings>,
+    /// Pools in the file's order; names are unique.
+    pub pools: Vec<Arc<Pool>>,
+    /// What follows from the addresses of names.
+    pub resolved: ResolutionFacts,
+}
+
+impl Deref for Snapshot {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl DerefMut for Snapshot {
+    fn deref_mut(&mut self) -> &mut Settings {
+        Arc::make_mut(&mut self.settings)
+    }
+}
+
+/// A configuration without its pools.
+#[derive(Debug, Clone)]
+pub struct Settings {
     /// The admin listeners.
     pub admin: AdminSettings,
     /// Threads and draining.
@@ -99,10 +125,6 @@ pub struct Snapshot {
     pub disabled: Vec<DisabledServer>,
     /// The packet path; `None`: not configured.
     pub packets: Option<packet::Packets>,
-    /// Pools in the file's order; names are unique.
-    pub pools: Vec<Arc<Pool>>,
-    /// What follows from the addresses of names.
-    pub resolved: ResolutionFacts,
     /// Persistences in the file's order, followed by those defined inline in virtual servers.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
@@ -566,203 +588,6 @@ pub enum RequestTrailers {
     Drop,
     /// Members receive the permitted ones.
     Forward,
-}
-
-/// A group of equivalent members.
-#[derive(Debug, Clone)]
-pub struct Pool {
-    /// The key in the file.
-    pub name: Arc<str>,
-    /// The load balancing method.
-    pub balance: Balance,
-    /// The members; possibly empty while a name does not resolve. No address occurs twice.
-    pub members: Vec<Member>,
-    /// Active health checks, for all members without monitors of their own. Without monitors, members count as up.
-    pub monitors: Vec<Monitor>,
-    /// Passive health checks.
-    pub passive: Option<PassiveMarking>,
-    /// Whether connections to members use HTTP/2.
-    pub http2: bool,
-    /// The reuse of idle connections to members.
-    pub reuse: ReuseSettings,
-    /// Retries of failed requests on other members.
-    pub retries: Retries,
-    /// Timeout until a member has accepted a connection.
-    pub connect_timeout_ms: u64,
-    /// Timeout from the end of the request to the response head.
-    pub response_timeout_ms: u64,
-    /// The source addresses of connections to members.
-    pub source: Source,
-    /// Members of the next priority are used if fewer members than this are up.
-    pub active_members_min: u16,
-    /// Duration of the slow start of a member that came up; `None`: no slow start.
-    pub slow_start_ms: Option<u64>,
-    /// The queue of requests that wait for a member.
-    pub queue: Option<QueueSettings>,
-    /// Substitutes for requests that the pool does not take.
-    pub instead: PoolSubstitutes,
-    /// Minimum number of passing monitors for a member to be up; for members with fewer monitors, all of them.
-    pub monitors_min: u8,
-    /// The PROXY protocol version for connections to members; `None`: no PROXY header.
-    pub proxy_protocol: Option<ProxyVersion>,
-    /// TLS to members; `None`: no TLS.
-    pub tls: Option<Arc<PoolTls>>,
-    /// Tolerated flaws of responses, including those tolerated in all pools.
-    pub lenient: Flaws,
-}
-
-/// Substitutes for requests that a pool does not take.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PoolSubstitutes {
-    /// Index into [`Snapshot::pools`]: the pool that serves while no member is up.
-    pub fallback: Option<usize>,
-    /// The pool that serves while this pool is at its limits.
-    pub spillover: Option<Spillover>,
-    /// The response while no member is up.
-    pub maintenance: Option<Maintenance>,
-}
-
-impl PoolSubstitutes {
-    /// The pools among the substitutes.
-    pub fn pools(&self) -> impl Iterator<Item = usize> {
-        self.fallback.into_iter().chain(self.spillover.map(|spillover| spillover.pool))
-    }
-}
-
-/// `spillover:` of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spillover {
-    /// Index into [`Snapshot::pools`].
-    pub pool: usize,
-    /// The number of active requests at which the pool is full; `None`: the limits of members apply.
-    pub connections: Option<u32>,
-}
-
-/// `maintenance:` of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Maintenance {
-    /// A page, with status 503.
-    Page(Page),
-    /// A redirect to this URL.
-    Redirect(Arc<[u8]>),
-}
-
-/// Retries of failed requests on other members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retries {
-    /// Maximum number of retries of a request.
-    pub max: u8,
-    /// A limit on retries in proportion to requests.
-    pub budget: Option<BudgetSettings>,
-    /// Response statuses that count as a failure of the member.
-    pub on: Box<[u16]>,
-    /// Whether non-idempotent requests are retried for these statuses.
-    pub non_idempotent: bool,
-}
-
-/// `tls:` of a pool.
-#[derive(Debug, Clone)]
-pub struct PoolTls {
-    /// Trusted authorities, and weir's certificate.
-    pub config: Arc<ClientConfig>,
-    /// The server name for members; `None`: each member's own name.
-    pub server_name: Option<Arc<str>>,
-    /// All inputs of these settings: equal inputs mean equal settings.
-    pub made_from: Vec<Vec<u8>>,
-}
-
-impl Eq for PoolTls {}
-
-impl PartialEq for PoolTls {
-    fn eq(&self, other: &Self) -> bool {
-        self.made_from == other.made_from && self.server_name == other.server_name
-    }
-}
-
-/// `passive:` of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassiveMarking {
-    /// The conditions of an ejection.
-    pub counting: PassiveSettings,
-    /// Maximum length of an ejection; each consecutive one is twice as long.
-    pub eject_max_ms: u32,
-    /// Maximum share of members that are ejected at the same time.
-    pub ejected_share_max_percent: u8,
-}
-
-/// The load balancing method of a pool.
-#[derive(Debug, Clone)]
-pub enum Balance {
-    /// By active requests, or in turn.
-    Method(Method),
-    /// By the hash of a value of the request.
-    Hash(Template),
-    /// By the hash of the client's address.
-    SourceAddress,
-}
-
-/// The queue of requests that wait for a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// Maximum number of waiting requests on all workers.
-    pub length_max: u32,
-    /// Maximum wait.
-    pub timeout_ms: u64,
-    /// Whether a request leaves the queue, at once, when its client has half-closed the connection; `None`: as the virtual
-    /// server says.
-    pub half_closed: Option<HalfClosed>,
-}
-
-/// A version of the PROXY protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProxyVersion {
-    /// Text.
-    V1,
-    /// Binary.
-    V2,
-}
-
-/// Idle member connections of one worker to one member (connection multiplexing).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReuseSettings {
-    /// Maximum number of idle connections per worker and member; 0: every request opens a connection.
-    pub idle_per_worker: u32,
-    /// Maximum idle time of a connection.
-    pub idle_timeout_ms: u64,
-    /// A connection is closed after this number of requests.
-    pub requests_max: u32,
-    /// Whether a connection on which the member authenticates a user belongs to the client from then on.
-    pub binds: bool,
-}
-
-/// One server of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// The address of the member.
-    pub address: Address,
-    /// The address as text for logs and metrics: `127.0.0.1:9001`, `[::1]:80`, `unix:/run/app.sock`.
-    pub label: Arc<str>,
-    /// The host name in the file; `None`: the file has an address.
-    pub name: Option<Arc<str>>,
-    /// The share of the traffic, up to 256; 0: no new requests except those of persistent clients.
-    pub weight: u16,
-    /// Maximum number of active requests on all workers.
-    pub connections_max: Option<u32>,
-    /// Maximum rate of requests on all workers.
-    pub rate: Option<Rate>,
-    /// The priority; higher values are preferred.
-    pub priority: u16,
-    /// The state in the file.
-    pub state: AdminState,
-    /// Monitors that replace the pool's; an empty list: the member counts as up.
-    pub monitors: Option<Arc<[Monitor]>>,
-}
-
-impl Member {
-    /// The monitors of the member, in a pool with these monitors.
-    pub fn monitors<'a>(&'a self, of_pool: &'a [Monitor]) -> &'a [Monitor] {
-        self.monitors.as_deref().unwrap_or(of_pool)
-    }
 }
 
 impl Address {

@@ -115,7 +115,7 @@ fn an_address_may_be_listened_on_once_by_each_interface() {
     };
     let on = |listen: &str, interfaces: &str| format!("{listen}, interfaces: [ {interfaces} ]");
     let shown = |text: &str| -> Vec<String> {
-        let servers = snapshot(text).virtual_servers.into_iter();
+        let servers = snapshot(text).virtual_servers.clone().into_iter();
         servers.flat_map(|server| ranges(&server.listen)).collect()
     };
     assert_eq!(
@@ -256,4 +256,26 @@ fn sources_that_cannot_be_are_refused() {
         &http("unix:/run/a", ""),
         &["clients of `unix:/run/a` have no address that the pool `p` could connect from"],
     );
+}
+
+/// The order of members depends on the changes that have led to them.
+#[test]
+fn the_fingerprint_of_a_configuration_does_not_depend_on_the_order_of_members() {
+    let of = |p: &str, q: &str| {
+        let text = format!(
+            "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p }}, b: {{ listen: 127.0.0.1:81, pool: q }} }}\n\
+             pools: {{ p: {{ members: [ {p} ] }}, q: {{ members: [ {q} ] }} }}\n"
+        );
+        snapshot(&text).resolved.content
+    };
+    let first = of("10.0.0.1:80, 10.0.0.2:80", "10.0.0.3:80");
+    assert_eq!(of("10.0.0.2:80, 10.0.0.1:80", "10.0.0.3:80"), first);
+    for (p, q) in [
+        ("10.0.0.1:80", "10.0.0.3:80"),
+        ("10.0.0.1:80, 10.0.0.2:81", "10.0.0.3:80"),
+        ("10.0.0.1:80, 10.0.0.3:80", "10.0.0.2:80"),
+        ("10.0.0.1:80", "10.0.0.2:80, 10.0.0.3:80"),
+    ] {
+        assert_ne!(of(p, q), first, "{p}; {q}");
+    }
 }

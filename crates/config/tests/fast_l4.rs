@@ -15,7 +15,7 @@ fn packets(text: &str) -> Packets {
     let loaded = parse("weir.yaml", text);
     assert_eq!(loaded.diagnostics, [], "{text}");
     let config = loaded.config.expect("a sound configuration");
-    config.snapshot(&Resolutions::default()).packets.expect("packets")
+    config.snapshot(&Resolutions::default()).packets.clone().expect("packets")
 }
 
 #[track_caller]

@@ -51,7 +51,7 @@ fn connections_are_reset_with_their_member_if_the_file_says_so() {
     // Sockets do what packets would: they reset flows of members that are down, and of no others.
     let fallen = |profile: &str| {
         let text = file(&format!("type: fast_l4\npool: p{profile}"), "");
-        let packets = snapshot(&text.replace("127.0.0.1:80", "10.0.0.1:80")).packets;
+        let packets = snapshot(&text.replace("127.0.0.1:80", "10.0.0.1:80")).packets.clone();
         match &packets.expect("packets").servers[0].fallback {
             Fallback::Proxy { server, .. } => server.service.relay().map(|relay| relay.reset_on),
             Fallback::None(_) => None,

@@ -679,7 +679,7 @@ fn time_zones_have_names() {
     let winter_s = 1_767_225_600;
     let offsets = |zone: &str| {
         let config = loaded(zone).config.expect("a sound one");
-        let zone = config.snapshot(&weir_config::Resolutions::default()).time_zone;
+        let zone = config.snapshot(&weir_config::Resolutions::default()).time_zone.clone();
         [winter_s, winter_s + 182 * 86_400].map(|at_s| zone.offset_s(at_s))
     };
     assert_eq!(offsets("\"-05:30\""), [-19_800, -19_800]);

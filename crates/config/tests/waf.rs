@@ -149,7 +149,7 @@ fn where_findings_are_logged() {
         let text = format!("{}{log}", waf_support::file("waf: { mode: block }", ""));
         let loaded = parse("dir/weir.yaml", &text);
         assert_eq!(loaded.diagnostics, [], "{text}");
-        loaded.config.expect("a configuration").snapshot(&Resolutions::new()).log
+        loaded.config.expect("a configuration").snapshot(&Resolutions::new()).log.clone()
     };
     let file = |name: &str| LogTarget::File(name.into());
     assert_eq!(log("").waf_to, LogTarget::Stdout);

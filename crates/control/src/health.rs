@@ -13,7 +13,7 @@ use weir_api::process::ProcessHealth;
 use weir_config::snapshot::packet::{PacketServer, UnservedByPackets};
 use weir_config::snapshot::{self, NOBODY, Snapshot};
 use weir_core::admin_state::AdminState;
-use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
+use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, PoolMembers};
 use weir_exchange::shared::sticky::reached_pools;
 
 use crate::member_state::{MemberState, is_in_service};
@@ -151,7 +151,7 @@ pub(crate) struct Members {
 
 impl Members {
     /// Counts the members of a pool.
-    pub fn of(configured: &snapshot::Pool, live: &TablePool) -> Self {
+    pub fn of(configured: &snapshot::Pool, live: &PoolMembers) -> Self {
         let mut members = Self { all: live.members.len(), ..Self::default() };
         for (configured, live) in configured.members.iter().zip(&live.members) {
             members.up += usize::from(MemberState::of(live) == MemberState::Up);

@@ -8,7 +8,7 @@ use std::fmt::{self, Write as _};
 
 use weir_config::snapshot::{Member, NOBODY, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
-use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
+use weir_exchange::shared::live::{LiveMember, LiveTable, PoolMembers};
 
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 
@@ -32,6 +32,16 @@ impl LeftAlone {
     /// The pools that have a member for new requests now, and none with this configuration. `waiting`: a configuration that
     /// waits for first probes; what it takes is not the fault of the one after it.
     pub fn by(after: &Snapshot, waiting: Option<&Snapshot>, table: &LiveTable) -> Option<Self> {
+        Self::by_pools(after, 0..after.pools.len(), waiting, table)
+    }
+
+    /// As [`Self::by`], for some pools, by their indexes in `after`.
+    pub fn by_pools(
+        after: &Snapshot,
+        pools: impl Iterator<Item = usize>,
+        waiting: Option<&Snapshot>,
+        table: &LiveTable,
+    ) -> Option<Self> {
         let is_taken_already = |pool: &Pool| {
             let Some(waiting) = waiting else { return false };
             let mut pools = waiting.pools.iter();
@@ -42,7 +52,7 @@ impl LeftAlone {
             let Some(live) = live_of(table, pool) else { return false };
             serves_now(table, live) && !serves_after(after, pool, table) && !is_taken_already(pool)
         };
-        let pools = after.pools.iter().map(|pool| &**pool).filter(|pool| *pool.name != *NOBODY);
+        let pools = pools.map(|index| &*after.pools[index]).filter(|pool| *pool.name != *NOBODY);
         Self::of(pools.filter(is_taken).map(|pool| &*pool.name))
     }
 }
@@ -66,11 +76,11 @@ impl fmt::Display for LeftAlone {
     }
 }
 
-fn live_of<'a>(table: &'a LiveTable, pool: &Pool) -> Option<&'a TablePool> {
-    table.pools.iter().find(|live| live.pool.name == pool.name)
+fn live_of<'a>(table: &'a LiveTable, pool: &Pool) -> Option<&'a PoolMembers> {
+    table.pools.iter().map(|live| &**live).find(|live| live.pool.name == pool.name)
 }
 
-fn serves_now(table: &LiveTable, live: &TablePool) -> bool {
+fn serves_now(table: &LiveTable, live: &PoolMembers) -> bool {
     let pools = table.snapshot.pools.iter();
     let configured = pools.into_iter().find(|pool| pool.name == live.pool.name);
     let members = configured.into_iter().flat_map(|pool| pool.members.iter().zip(&live.members));

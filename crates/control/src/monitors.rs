@@ -21,7 +21,7 @@ use verdicts::{MemberVerdicts, ProbeResult};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::random;
-use weir_exchange::shared::live::{LiveMember, LiveTable};
+use weir_exchange::shared::live::{LiveMember, LiveTable, PoolMembers};
 use weir_outgoing::tls::TlsClients;
 use weir_probe::{Failure, Probe, Subject};
 
@@ -35,7 +35,8 @@ const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 /// All monitors of the active configuration, and of the next one.
 #[derive(Debug)]
 pub struct Monitors {
-    members: HashMap<(Arc<str>, Address), MonitoredMember>,
+    /// The members of each pool, by the pool's name.
+    pools: HashMap<Arc<str>, HashMap<Address, MonitoredMember>>,
     shared: Arc<ProbeTaskState>,
     board: Board,
 }
@@ -45,7 +46,7 @@ pub struct Monitors {
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
 /// Verdicts by pool and by the member's address.
-type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<MemberVerdicts>>>;
+type VerdictsByMember = HashMap<Arc<str>, HashMap<Arc<str>, Arc<Mutex<MemberVerdicts>>>>;
 
 /// The result of one monitor of one member.
 #[derive(Debug, Clone)]
@@ -100,27 +101,27 @@ impl Board {
         self.members_that(snapshot, MemberVerdicts::is_tried)
     }
 
-    /// The members with unknown state: their first probes have no result.
-    fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        self.members_that(snapshot, MemberVerdicts::is_unknown)
-    }
-
     fn members_that(
         &self,
         snapshot: &Snapshot,
         is_it: fn(&MemberVerdicts) -> bool,
     ) -> Vec<UnknownMembers> {
-        let is_one = |pool: &Pool, member: &&Member| {
-            self.look(&pool.name, &member.label, is_it).unwrap_or(false)
-        };
-        let pools = snapshot.pools.iter().map(|pool| UnknownMembers {
-            pool: Arc::clone(&pool.name),
-            of: pool.members.len(),
-            members: (pool.members.iter().filter(|member| is_one(pool, member)))
-                .map(|member| Arc::clone(&member.label))
-                .collect(),
-        });
-        pools.filter(|pool| !pool.members.is_empty()).collect()
+        snapshot.pools.iter().filter_map(|pool| self.members_of(pool, is_it)).collect()
+    }
+
+    /// The members of a pool for which this holds; `None`: there are none.
+    fn members_of(
+        &self,
+        pool: &Pool,
+        is_it: fn(&MemberVerdicts) -> bool,
+    ) -> Option<UnknownMembers> {
+        let is_one =
+            |member: &&Member| self.look(&pool.name, &member.label, is_it).unwrap_or(false);
+        let members = pool.members.iter().filter(is_one).map(|member| Arc::clone(&member.label));
+        let members: Vec<Arc<str>> = members.collect();
+        let name = Arc::clone(&pool.name);
+        let found = UnknownMembers { pool: name, of: pool.members.len(), members };
+        (!found.members.is_empty()).then_some(found)
     }
 
     fn look<T>(
@@ -130,7 +131,7 @@ impl Board {
         what: impl Fn(&MemberVerdicts) -> T,
     ) -> Option<T> {
         let members = lock(&self.0);
-        let verdicts = members.get(&(Arc::clone(pool), Arc::clone(member)))?;
+        let verdicts = members.get(pool)?.get(member)?;
         Some(what(&lock(verdicts)))
     }
 }
@@ -174,7 +175,7 @@ impl Monitors {
             local_trouble_told: Mutex::new(None),
             first_probes: FirstProbes::default(),
         };
-        Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
+        Self { pools: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
 
     /// The results of the monitors.
@@ -186,51 +187,74 @@ impl Monitors {
     /// at most until `until`. Ends previously prepared monitors that the snapshot does not need. Must be called within a
     /// tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
-        let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
         for pool in &snapshot.pools {
-            let mut waited_pool = WaitedPool::new(until(pool));
-            for member in &pool.members {
-                let key = key_of(pool, member);
-                let probes = probes_of(pool, member);
-                let watched = self.members.entry(key.clone());
-                let watched = watched.or_insert_with(|| MonitoredMember::new(pool, member));
-                let monitors = watched.prepare(&probes, pool, &self.shared);
-                waited_pool.add(&watched.verdicts, monitors, pool, member);
-                wanted.insert(key);
-            }
-            waited.insert(Arc::clone(&pool.name), waited_pool);
+            waited.insert(Arc::clone(&pool.name), self.prepare_pool(pool, until(pool)));
         }
-        for (key, watched) in &mut self.members {
-            if !wanted.contains(key) {
-                watched.abandon();
-            }
+        for (_, pool) in self.pools.iter_mut().filter(|(name, _)| !waited.contains_key(*name)) {
+            abandon_others(pool, &HashSet::new());
         }
+        self.pools.retain(|_, members| !members.is_empty());
         self.shared.first_probes.wait_for(waited);
-        self.members.retain(|key, watched| wanted.contains(key) || watched.is_in_force());
         self.show();
     }
 
-    /// Monitors the members of `table`, which becomes active, and the prepared members of `next`. Stops all other monitors.
-    /// Must be called within a tokio runtime.
-    pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
-        let mut previous = std::mem::take(&mut self.members);
-        for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
-            for (member, live) in pool.members.iter().zip(&live_pool.members) {
-                let key = key_of(pool, member);
-                let mut watched =
-                    previous.remove(&key).unwrap_or_else(|| MonitoredMember::new(pool, member));
-                let probes = probes_of(pool, member);
-                watched.prepare(&probes, pool, &self.shared);
-                watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
-                self.members.insert(key, watched);
-            }
+    /// As [`Self::prepare`], for a change of the members of some pools, each with the end of its wait. Other pools are not
+    /// touched.
+    pub fn prepare_pools<'p>(&mut self, pools: impl Iterator<Item = (&'p Pool, Instant)>) {
+        let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
+        for (pool, until) in pools {
+            waited.insert(Arc::clone(&pool.name), self.prepare_pool(pool, until));
+            self.show_pool(&pool.name);
         }
-        for (pool, member) in next.into_iter().flat_map(members_of) {
-            let prepared = previous.remove_entry(&key_of(pool, member));
-            self.members.extend(prepared.filter(|(_, watched)| !watched.is_in_force()));
+        self.shared.first_probes.wait_also_for(waited);
+    }
+
+    fn prepare_pool(&mut self, pool: &Pool, until: Instant) -> WaitedPool {
+        let members = self.pools.entry(Arc::clone(&pool.name)).or_default();
+        let mut wanted = HashSet::new();
+        let mut waited = WaitedPool::new(until);
+        for member in &pool.members {
+            let probes = probes_of(pool, member);
+            let watched = members.entry(member.address.clone());
+            let watched = watched.or_insert_with(|| MonitoredMember::new(pool, member));
+            let monitors = watched.prepare(&probes, pool, &self.shared);
+            waited.add(&watched.verdicts, monitors, pool, member);
+            wanted.insert(&member.address);
         }
+        abandon_others(members, &wanted);
+        waited
+    }
+
+    /// Monitors the members of `table`, which becomes active, and stops all other monitors. Must be called within a tokio
+    /// runtime.
+    pub fn apply(&mut self, table: &LiveTable) {
+        let names: HashSet<&str> = table.pools.iter().map(|live| &*live.pool.name).collect();
+        self.pools.retain(|name, _| names.contains(&**name));
+        table.pools.iter().for_each(|live| self.apply_pool(live));
         self.show();
+    }
+
+    /// As [`Self::apply`], for a change of the members of some pools, by their indexes. Other pools are not touched.
+    pub fn apply_pools(&mut self, table: &LiveTable, pools: &[usize]) {
+        for &index in pools {
+            self.apply_pool(&table.pools[index]);
+            self.show_pool(&table.pools[index].pool.name);
+        }
+    }
+
+    fn apply_pool(&mut self, live: &PoolMembers) {
+        let pool = &live.settings;
+        let members = self.pools.entry(Arc::clone(&pool.name)).or_default();
+        let mut previous = std::mem::take(members);
+        for (member, live) in pool.members.iter().zip(&live.members) {
+            let known = previous.remove(&member.address);
+            let mut watched = known.unwrap_or_else(|| MonitoredMember::new(pool, member));
+            let probes = probes_of(pool, member);
+            watched.prepare(&probes, pool, &self.shared);
+            watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
+            members.insert(member.address.clone(), watched);
+        }
     }
 
     /// The pools whose first probes are awaited, by name.
@@ -257,48 +281,77 @@ impl Monitors {
         then: AfterFirstProbes,
         awaited: &HashSet<Arc<str>>,
     ) -> Vec<UnknownMembers> {
-        let mut unknown = self.board.unknown(&table.snapshot).into_iter().peekable();
-        let mut stopped = Vec::new();
-        for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
-            let found = unknown.next_if(|found| found.pool == pool.name);
-            if awaited.contains(&pool.name) {
-                continue;
-            }
-            let mut members = pool.members.iter().zip(&live.members);
-            let serves = members.any(|(configured, live)| is_in_service(configured, live));
-            let may_try = !serves && then == AfterFirstProbes::Serve;
-            for member in &pool.members {
-                if let Some(watched) = self.members.get(&key_of(pool, member)) {
-                    lock(&watched.verdicts).stop_waiting(may_try);
-                }
-            }
-            stopped.extend(found.filter(|_| !serves));
-        }
+        let pools = table.pools.iter().filter(|live| !awaited.contains(&live.pool.name));
+        let stopped = pools.filter_map(|live| self.stop_waiting_for(live, then)).collect();
         self.shared.first_probes.wait_for_these(awaited);
         stopped
     }
 
+    /// As [`Self::stop_waiting`], for some pools, by their indexes. The wait for other pools is not touched.
+    pub fn stop_waiting_for_pools(
+        &mut self,
+        table: &LiveTable,
+        then: AfterFirstProbes,
+        pools: &[usize],
+    ) -> Vec<UnknownMembers> {
+        let pools = || pools.iter().map(|index| &table.pools[*index]);
+        let stopped = pools().filter_map(|live| self.stop_waiting_for(live, then)).collect();
+        self.shared.first_probes.stop_waiting_for(pools().map(|live| &live.pool.name));
+        stopped
+    }
+
+    fn stop_waiting_for(
+        &self,
+        live: &PoolMembers,
+        then: AfterFirstProbes,
+    ) -> Option<UnknownMembers> {
+        let pool = &live.settings;
+        let unknown = self.board.members_of(pool, MemberVerdicts::is_unknown);
+        let mut members = pool.members.iter().zip(&live.members);
+        let serves = members.any(|(configured, live)| is_in_service(configured, live));
+        let may_try = !serves && then == AfterFirstProbes::Serve;
+        let watched = self.pools.get(&pool.name);
+        for member in &pool.members {
+            if let Some(watched) = watched.and_then(|watched| watched.get(&member.address)) {
+                lock(&watched.verdicts).stop_waiting(may_try);
+            }
+        }
+        unknown.filter(|_| !serves)
+    }
+
     /// The number of running probe tasks.
     pub fn running(&self) -> usize {
-        self.members.values().map(|watched| watched.tasks.len()).sum()
+        self.pools.values().flat_map(HashMap::values).map(|watched| watched.tasks.len()).sum()
     }
 
     fn show(&self) {
-        let shown = self.members.values().map(|watched| {
-            let subject = lock(&watched.verdicts).subject.clone();
-            ((subject.pool, subject.member), Arc::clone(&watched.verdicts))
-        });
+        let shown = self.pools.iter().map(|(name, pool)| (Arc::clone(name), shown(pool)));
         *lock(&self.board.0) = shown.collect();
+    }
+
+    fn show_pool(&self, name: &Arc<str>) {
+        let shown = self.pools.get(name).map(shown).unwrap_or_default();
+        lock(&self.board.0).insert(Arc::clone(name), shown);
     }
 }
 
-fn members_of(snapshot: &Snapshot) -> impl Iterator<Item = (&Pool, &Member)> {
-    let pools = snapshot.pools.iter();
-    pools.flat_map(|pool| pool.members.iter().map(move |member| (&**pool, member)))
+/// The verdicts of a pool's members, by their labels.
+fn shown(
+    pool: &HashMap<Address, MonitoredMember>,
+) -> HashMap<Arc<str>, Arc<Mutex<MemberVerdicts>>> {
+    let member = |watched: &MonitoredMember| Arc::clone(&lock(&watched.verdicts).subject.member);
+    pool.values().map(|watched| (member(watched), Arc::clone(&watched.verdicts))).collect()
 }
 
-fn key_of(pool: &Pool, member: &Member) -> (Arc<str>, Address) {
-    (Arc::clone(&pool.name), member.address.clone())
+/// Ends what was prepared for other members than these, and forgets those that are not in force.
+fn abandon_others(members: &mut HashMap<Address, MonitoredMember>, wanted: &HashSet<&Address>) {
+    members.retain(|address, watched| {
+        let is_wanted = wanted.contains(address);
+        if !is_wanted {
+            watched.abandon();
+        }
+        is_wanted || watched.is_in_force()
+    });
 }
 
 fn subject_of(pool: &Pool, member: &Member) -> Subject {

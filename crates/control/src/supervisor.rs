@@ -20,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use upgrades::{InheritedState, UpgradeState};
 use weir_acme::{Acme, AcmeError};
 use weir_api::events::StreamEndReason;
-use weir_config::snapshot::{Address, Member, Snapshot};
+use weir_config::snapshot::{Address, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited_sockets::InheritedSockets;
@@ -52,7 +52,9 @@ use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::successor::Successor;
 
+mod members;
 mod next_configuration;
+mod pending_versions;
 mod preparation;
 mod service;
 mod upgrades;
@@ -329,8 +331,8 @@ impl Supervisor {
         let (mut data_plane, of_workers) =
             start_workers(&table, (&logs, records), inherited, sandbox.is_on)?;
         let mut monitors = Monitors::new(events.clone());
-        monitors.apply(&table, None);
-        let next = NextConfiguration::new(Arc::clone(&table.snapshot), None, false, None);
+        monitors.apply(&table);
+        let next = NextConfiguration::at_start(&table);
         monitors.prepare(&table.snapshot, |pool| next.until(pool));
         let (ocsp, token_keys) = begin_fetching(&table.snapshot, &events);
         let observed = Arc::new(ObservedState::new(
@@ -370,7 +372,7 @@ impl Supervisor {
             next: Some(next),
             reading: None,
         };
-        supervisor.show_waiting();
+        next_configuration::show_waiting(&supervisor);
         Ok(supervisor)
     }
 
@@ -477,16 +479,20 @@ impl Supervisor {
 
     /// Prepares the current addresses of names. Returns whether anything changed.
     pub fn apply_names(&mut self) -> bool {
-        let newest = self.next.as_ref().map_or(&self.table.snapshot, |next| &next.snapshot);
         let resolutions = self.names.resolutions();
-        names::tell_of_own_doors(&self.newest().config, &resolutions, &self.events);
-        let mut snapshot = self.newest().config.snapshot(&resolutions);
-        let members = |snapshot: &Snapshot| -> Vec<Vec<Member>> {
-            snapshot.pools.iter().map(|pool| pool.members.clone()).collect()
-        };
-        if members(&snapshot) == members(newest) {
-            return false;
+        let config = &self.newest().config;
+        names::tell_of_own_doors(config, &resolutions, &self.events);
+        match members::with_present(config, &config.pools_with_names(), self) {
+            Some((_, changed)) if changed.is_empty() => return false,
+            Some((snapshot, _)) => {
+                self.prepare_members(snapshot, None);
+                return true;
+            }
+            // Fields are withheld from a new address, or a whole configuration waits, which may need listeners or the packet path.
+            None => {}
         }
+        let newest = members::newest_snapshot(self);
+        let mut snapshot = config.snapshot(&resolutions);
         snapshot.own_keys = newest.own_keys.clone();
         snapshot.acme = newest.acme.clone();
         if let Err(error) = self.prepare_next(snapshot, None) {
@@ -558,7 +564,7 @@ impl Supervisor {
     /// Follows the names of the active, the next and the currently read configuration, and stops following others.
     fn retain_names(&mut self) {
         let read = self.reading.as_ref().and_then(PreparationStep::config);
-        let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
+        let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
         let configs = [Some(&self.configuration.config), waiting.map(|it| &it.config), read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
         self.names.hurry(self.next.is_some() || self.reading.is_some());
@@ -608,7 +614,7 @@ impl Supervisor {
 
     /// The newest configuration: the one that waits for first probes, or the active one.
     fn newest(&self) -> &Arc<Configuration> {
-        let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
+        let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
         waiting.unwrap_or(&self.configuration)
     }
 }

@@ -225,6 +225,17 @@ impl DataPlane {
         self.table = table;
     }
 
+    /// Sends the members of some pools, by their indexes, to the workers. The table differs from the active one in nothing else.
+    pub fn put_members_in_force(&mut self, table: Arc<LiveTable>, pools: &Arc<[usize]>) {
+        let now_ms = clock::now().now_ms();
+        pools.iter().for_each(|index| table.pools[*index].enter_into_force(now_ms));
+        for worker in &self.workers {
+            let (table, pools) = (Arc::clone(&table), Arc::clone(pools));
+            worker.tell(Command::Members { table, pools });
+        }
+        self.table = table;
+    }
+
     /// Stops accepting. Each worker ends after its last transaction, at the latest after `timeout_ms`.
     pub fn drain(&mut self, timeout_ms: u64) {
         self.close_listeners(timeout_ms);
@@ -530,6 +541,31 @@ mod tests {
         let member = &table.pools[0].members[0];
         assert_eq!(member.occupancy.load(Relaxed), 0);
         assert_eq!(member.counters.totals().connections_idle, 1);
+    }
+
+    /// Idle connections do not keep the members that their pool had when they were opened.
+    #[test]
+    fn former_members_are_dropped_while_connections_are_idle() {
+        let mut bed = Bed::new("former");
+        let mut client = bed.client();
+        for weight in 2..5 {
+            get(&mut client);
+            let before = Arc::clone(bed.data_plane.table());
+            let mut snapshot = weir_config::snapshot::Snapshot::clone(&before.snapshot);
+            Arc::make_mut(&mut snapshot.pools[0]).members[0].weight = weight;
+            let table = before.with_members(Arc::new(snapshot), &[0], &outside());
+            let former = Arc::downgrade(&before.pools[0]);
+            drop(before);
+            bed.data_plane.put_members_in_force(Arc::new(table), &Arc::from([0]));
+            // The worker has the members when it answers.
+            bed.data_plane.stuck_workers();
+            while !bed.data_plane.stuck_workers().is_empty() {
+                std::thread::yield_now();
+            }
+            assert!(former.upgrade().is_none(), "something keeps them");
+        }
+        let members = &bed.data_plane.table().pools[0].members;
+        assert_eq!(members[0].counters.totals().connections_idle, 1);
     }
 
     /// A confined worker serves unix sockets but cannot open files. Other threads are not restricted.

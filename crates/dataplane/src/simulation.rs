@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-use weir_config::snapshot::{Address, ListenPoint, Snapshot};
+use weir_config::snapshot::{Address, ListenPoint, Member, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
@@ -96,6 +96,23 @@ impl SimulatedWorker {
         ));
         let old = addresses(&self.table.snapshot);
         self.put_in_force(table, &old);
+    }
+
+    /// Gives a pool of the active table other members, by its index: `change` edits the present ones.
+    pub fn change_members(&mut self, pool: usize, change: impl FnOnce(&mut Vec<Member>)) {
+        let mut snapshot = Snapshot::clone(&self.table.snapshot);
+        change(&mut Arc::make_mut(&mut snapshot.pools[pool]).members);
+        let table = self.table.with_members(Arc::new(snapshot), &[pool], &outside());
+        let now_ms = memory::now_us() / 1_000;
+        table.pools[pool].enter_into_force(now_ms);
+        let members = table.pools[pool].members.iter();
+        for member in members.filter(|member| member.health() == Health::Pending) {
+            member.set_health(Health::Up, now_ms);
+        }
+        self.table = Arc::new(table);
+        let command = Command::Members { table: Arc::clone(&self.table), pools: Arc::from([pool]) };
+        self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
+        self.wanted_at_us = Some(0);
     }
 
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[ListenPoint]) {

@@ -74,7 +74,8 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
 
 /// A copy of the pool as a worker with this seed has it.
 fn asked_as(live: &LiveTable, index: usize, seed: u64) -> LocalPool {
-    LocalPool::new(&live.snapshot, index, &live.pools[index].copied(), None, 0, seed)
+    let copy = Arc::new(live.pools[index].copied());
+    LocalPool::new(&live.snapshot, index, &copy, None, 0, seed)
 }
 
 /// The members that the simulated workers select; `None`: no member.

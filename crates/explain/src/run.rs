@@ -562,7 +562,7 @@ fn let_in() -> Reply {
 
 /// The decision of a virtual server without rules.
 fn plain(server: &LocalServer, peer: Option<SocketAddr>) -> Considered {
-    let pool = server.pool.settings().name.to_string();
+    let pool = server.pool.live().name.to_string();
     let because = "the pool of the virtual server".to_owned();
     Considered {
         virtual_server: server.live.name.to_string(),

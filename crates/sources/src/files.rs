@@ -70,6 +70,11 @@ impl Files {
         self.documents.directory.join(state_dir(self.root.as_ref()))
     }
 
+    /// The sections of all files.
+    pub(crate) fn root(&self) -> Option<&Node> {
+        self.root.as_ref()
+    }
+
     /// What is merged into: nothing, with what the check of these files needs.
     pub(crate) fn nothing_merged(&self) -> MergedValues {
         MergedValues::new(self.documents.directory.clone(), Arc::clone(&self.compiled_rules))

@@ -9,6 +9,7 @@ mod documents;
 mod files;
 mod include;
 mod join;
+mod members;
 pub mod overlay;
 mod source;
 mod sources;

@@ -10,8 +10,8 @@ use crate::source::Source;
 /// The sources of a configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
-    files: &'a Files,
-    overlay: &'a Overlay,
+    pub(crate) files: &'a Files,
+    pub(crate) overlay: &'a Overlay,
 }
 
 impl<'a> Sources<'a> {

@@ -99,6 +99,7 @@ kinds! {
     Ejections: "members ejected",
     Retries: "further members tried",
     MemberStates: "members that go or come back",
+    MemberLists: "pools that get other members",
     Reloads: "reloads",
     Records: "records of requests",
     Recoveries: "recoveries from a panic",

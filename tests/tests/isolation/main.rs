@@ -31,7 +31,7 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Number of concurrent clients.
 const CLIENTS: usize = 24;
 /// Kinds of events that are impossible or not planned in this test.
-const IMPOSSIBLE: [Happening; 19] = [
+const IMPOSSIBLE: [Happening; 20] = [
     Happening::Spliced,
     Happening::SurplusBehind,
     Happening::SurplusIdle,
@@ -46,6 +46,7 @@ const IMPOSSIBLE: [Happening; 19] = [
     Happening::Ejections,
     Happening::Retries,
     Happening::MemberStates,
+    Happening::MemberLists,
     Happening::Nobody,
     Happening::Kept,
     Happening::KeptSource,

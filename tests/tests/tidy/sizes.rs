@@ -82,7 +82,6 @@ const FIELDS: Bound = Bound {
     beyond: &[
         ("bench/src/command/load.rs Arguments", 28),
         ("bench/src/load/engine.rs Engine", 24),
-        ("crates/config/src/snapshot.rs Snapshot", 21),
         ("crates/dataplane/src/worker/state/client.rs Client", 24),
         ("crates/http/src/h2/connection/mod.rs Connection", 23),
         ("crates/http/src/h2/limits.rs Limits", 27),

@@ -10,6 +10,8 @@ pub struct ResolutionFacts {
     /// A fingerprint of the configuration, of the files that it names, and of the addresses of its names. It stays the same if
     /// a reload has changed nothing.
     pub content: u64,
+    /// The sum of the fingerprints of all pools' addresses, which is part of `content`.
+    pub(crate) addresses: u64,
     /// Pools without configured members: requests do not wait for a member of them.
     pub pools_to_be_filled: Vec<Arc<str>>,
 }

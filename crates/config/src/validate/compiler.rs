@@ -1,5 +1,6 @@
 //! Common parts of policies, limits, persistence and pools: compiled expressions, and names.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(super) struct Compiler<'a> {
     pub members: BTreeSet<String>,
     /// Whether a pool has members with host names, whose addresses are not known yet.
     pub has_named_members: bool,
+    /// Whether a rule names a member.
+    pub names_members: Cell<bool>,
     pub pools_used: HashSet<usize>,
     pub persistence_used: HashSet<usize>,
     pub limits: Vec<Arc<KeyLimit>>,
@@ -132,6 +135,7 @@ impl Compiler<'_> {
     /// The member with this address.
     pub fn member(&self, member: &Spanned<Endpoint>, context: &mut Context) -> Option<Arc<str>> {
         let address = member.value.to_string();
+        self.names_members.set(true);
         if let Endpoint::Name { .. } = member.value {
             let message =
                 format!("`{}` is a name: it can stand for several members", clip(&address));
@@ -216,6 +220,7 @@ pub(super) fn compiler<'a>(
         virtual_servers: Targets::of(file),
         members: BTreeSet::new(),
         has_named_members: false,
+        names_members: Cell::default(),
         pools_used,
         persistence_used: HashSet::new(),
         limits: Vec::new(),

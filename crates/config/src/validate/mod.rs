@@ -62,6 +62,8 @@ use compiler::{Compiler, compiler};
 use names::by_name;
 use policies::Policies;
 
+pub(crate) use pool::configured_member;
+
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
 use crate::host_uses::HostUses;
@@ -70,7 +72,7 @@ use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
     AcmeConfiguration, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool,
-    ResolutionFacts, Sandbox, Snapshot,
+    ResolutionFacts, Sandbox, Settings, Snapshot,
 };
 
 /// Checks a whole file, as [`validate`] does, including its ACME section.
@@ -138,7 +140,8 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
     let used = compiler.authentications.used(&compiler.slots);
     warn_of_unused("authentication", authentication, &used, context);
-    let template = Snapshot {
+    let names_members = compiler.names_members.get();
+    let settings = Settings {
         admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),
         first_probes: first_probes(file),
@@ -146,8 +149,6 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         virtual_servers: encoded_slashes::settled(virtual_servers, file, profiles.http)?,
         disabled,
         packets: packets?,
-        pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
-        resolved: ResolutionFacts::default(),
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,
@@ -161,7 +162,27 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         acme: None,
         dated: Arc::default(),
     };
-    Some(Config { template, members, parts: Parts::default(), host_uses: HostUses::default() })
+    config(settings, (models, members), names_members)
+}
+
+/// The configuration of these parts, if all pools are valid.
+fn config(
+    settings: Settings,
+    (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>),
+    names_members: bool,
+) -> Option<Config> {
+    let pools = models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?;
+    Some(Config {
+        template: Snapshot {
+            settings: Arc::new(settings),
+            pools,
+            resolved: ResolutionFacts::default(),
+        },
+        members: members.into_iter().map(Arc::new).collect(),
+        names_members,
+        parts: Parts::default(),
+        host_uses: HostUses::default(),
+    })
 }
 
 /// Settings by name.

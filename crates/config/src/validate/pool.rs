@@ -21,7 +21,7 @@ use crate::document::Span;
 use crate::endpoint::Endpoint;
 use crate::quote::clip;
 use crate::rate::Rate;
-use crate::raw::member::{MemberEntry, MemberState};
+use crate::raw::member::{Member, MemberEntry, MemberState};
 use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::snapshot::{
     self, Address, Maintenance, Monitor, PassiveMarking, Pool, PoolSubstitutes, PoolTls,
@@ -337,25 +337,35 @@ fn members(
         let monitors = raw.monitors.as_ref();
         let monitors =
             monitors.map(|own| monitor::of_member(&own.value.0, endpoint, directory, context));
-        members.push(ConfiguredMember {
-            endpoint: endpoint.clone(),
-            weight: raw.weight.0,
-            connections_max: raw.connections_max.as_ref().map(|limit| limit.0),
-            rate: raw.requests_per_second_max.as_ref().and_then(|limit| {
-                let rate = Rate { count: limit.value.0, period_ms: limit::PER_SECOND_MS };
-                limit::rate(rate, None, limit.span, context)
-            }),
-            priority: raw.priority.0,
-            state: match raw.state.value {
-                MemberState::Enabled => AdminState::Enabled,
-                MemberState::Drain => AdminState::Drain,
-                MemberState::Disabled => AdminState::Disabled,
-            },
-            monitors,
-        });
+        let member = configured_member(raw, endpoint, context);
+        members.push(ConfiguredMember { monitors, ..member });
     }
     refuse_no_weight(pool, entries, &members, context);
     members
+}
+
+/// A member without monitors of its own.
+pub(crate) fn configured_member(
+    raw: &Member,
+    endpoint: &Endpoint,
+    context: &mut Context,
+) -> ConfiguredMember {
+    ConfiguredMember {
+        endpoint: endpoint.clone(),
+        weight: raw.weight.0,
+        connections_max: raw.connections_max.as_ref().map(|limit| limit.0),
+        rate: raw.requests_per_second_max.as_ref().and_then(|limit| {
+            let rate = Rate { count: limit.value.0, period_ms: limit::PER_SECOND_MS };
+            limit::rate(rate, None, limit.span, context)
+        }),
+        priority: raw.priority.0,
+        state: match raw.state.value {
+            MemberState::Enabled => AdminState::Enabled,
+            MemberState::Drain => AdminState::Drain,
+            MemberState::Disabled => AdminState::Disabled,
+        },
+        monitors: None,
+    }
 }
 
 /// Refuses pools in which all members have weight 0: no member would take new requests.

@@ -47,7 +47,7 @@ pub fn servers(count: usize, lines: impl Fn(usize) -> String, rest: &str) -> Vec
 fn all(text: &str) -> Vec<VirtualServer> {
     let loaded = parse("weir.yaml", text);
     assert_eq!(loaded.diagnostics, [], "{text}");
-    loaded.config.expect("a configuration").snapshot(&Resolutions::new()).virtual_servers
+    loaded.config.expect("a configuration").snapshot(&Resolutions::new()).virtual_servers.clone()
 }
 
 /// `SEVERITY LINE:COLUMN MESSAGE -> SUGGESTION`.

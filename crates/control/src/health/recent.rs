@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_api::health::RecentRequests;
-use weir_exchange::shared::live::{LiveTable, LiveVirtualServer, TablePool};
+use weir_exchange::shared::live::{LiveTable, LiveVirtualServer, PoolMembers};
 
 use super::Condition;
 use crate::time::monotonic_ms;
@@ -45,7 +45,7 @@ struct Counts {
 
 impl Counts {
     /// The requests of a pool as its members get them: each try counts.
-    fn of_pool(live: &TablePool) -> Self {
+    fn of_pool(live: &PoolMembers) -> Self {
         let (mut tries, mut failures, mut lost, mut retried) = (0_u64, 0_u64, 0_u64, 0_u64);
         let add = |to: &mut u64, counted: u64| *to = to.wrapping_add(counted);
         for member in &live.members {
@@ -216,7 +216,7 @@ impl Sample {
 }
 
 /// Tells different members apart. They are the same objects as long as they stay in their pool.
-fn fingerprint(live: &TablePool, keys: &RandomState) -> u64 {
+fn fingerprint(live: &PoolMembers, keys: &RandomState) -> u64 {
     let mut hasher = keys.build_hasher();
     live.members.iter().for_each(|member| hasher.write_usize(Arc::as_ptr(member).addr()));
     hasher.finish()
@@ -224,7 +224,7 @@ fn fingerprint(live: &TablePool, keys: &RandomState) -> u64 {
 
 impl RecentSamples {
     /// The recent requests of a pool; `None`: it cannot be said yet.
-    pub fn of_pool(&self, live: &TablePool) -> Option<RecentRequests> {
+    pub fn of_pool(&self, live: &PoolMembers) -> Option<RecentRequests> {
         let fingerprint = fingerprint(live, &self.keys);
         let earlier = |sample: &Sample| match sample.pools.get(&live.pool.name) {
             None => EarlierSample::Absent,

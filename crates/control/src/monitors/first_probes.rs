@@ -148,6 +148,30 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
+    /// Waits for these pools if necessary, in place of what is awaited of them. The wait for others is not touched.
+    pub(super) fn wait_also_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
+        let now = Instant::now();
+        let mut pools = lock(&self.pools);
+        for (name, mut pool) in wanted {
+            let before = pools.remove(&name);
+            pool.beside_until = before.as_ref().and_then(|before| before.beside_until);
+            if pool.look(now) {
+                pool.tell(true);
+                pools.insert(name, pool);
+            } else if let Some(before) = before {
+                before.tell(false);
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Stops waiting for these pools.
+    pub(super) fn stop_waiting_for<'n>(&self, names: impl Iterator<Item = &'n Arc<str>>) {
+        let mut pools = lock(&self.pools);
+        names.filter_map(|name| pools.remove(name)).for_each(|pool| pool.tell(false));
+        self.changed.notify_one();
+    }
+
     /// Stops waiting for all other pools.
     pub(super) fn wait_for_these(&self, names: &HashSet<Arc<str>>) {
         let mut pools = lock(&self.pools);

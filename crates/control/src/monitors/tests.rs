@@ -89,7 +89,7 @@ fn late(_: &Pool) -> Instant {
 
 /// Applies a table in the same way as the startup does.
 fn apply(monitors: &mut Monitors, table: &LiveTable) {
-    monitors.apply(table, None);
+    monitors.apply(table);
     monitors.prepare(&table.snapshot, late);
 }
 

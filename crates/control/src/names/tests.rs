@@ -58,6 +58,11 @@ impl Server {
         self.set(name, Reply::Addresses(vec![address], 60));
     }
 
+    /// Sets the address of the name, which is asked for again soon.
+    pub(crate) fn resolve_for_now(&self, name: &str, address: IpAddr) {
+        self.set(name, Reply::Addresses(vec![address], 1));
+    }
+
     /// Removes the name.
     pub(crate) fn forget(&self, name: &str) {
         lock(&self.replies).remove(name);

@@ -330,6 +330,9 @@ impl<'a> Judge<'a> {
             RequestedChanges::Revert(version) => self.overlay_without(*version)?,
         };
         let before = &self.last.as_ref().unwrap_or(&self.newest).config;
+        if let Some(configuration) = self.check_members(&transaction.wanted, &overlay, before) {
+            return Ok((overlay, configuration, Vec::new()));
+        }
         let before = transaction.is_from_network.then_some(before);
         let (configuration, warnings) = self.check(&overlay, before)?;
         let beyond = before.map(|before| configuration.config.beyond_network(before));
@@ -370,6 +373,20 @@ impl<'a> Judge<'a> {
             Ok(overlay) => Ok(overlay),
             Err(conflicts) => Err((told(history, version, &conflicts), Vec::new())),
         }
+    }
+
+    /// The configuration after changes of members alone, if that can be checked by itself.
+    fn check_members(
+        &self,
+        wanted: &RequestedChanges,
+        overlay: &Overlay,
+        before: &Config,
+    ) -> Option<Configuration> {
+        let RequestedChanges::Changes(changes) = wanted else { return None };
+        let (files, version) = (Arc::clone(&self.newest.files), self.history().version() + 1);
+        let from = self.history().overlay();
+        let config = Sources::new(&files, overlay).check_members(from, changes, before)?;
+        Some(Configuration { config, files, version })
     }
 
     fn check(

@@ -35,7 +35,7 @@ pub use leftovers::{DetachedPaths, detach_leftovers};
 pub use plan::check;
 pub use report::{Board, EndedFlowCounts, Report};
 pub use thread::EndedFlows;
-use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, OpenedPath, PacketPathRequest};
+use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, Newest, OpenedPath, PacketPathRequest};
 
 use crate::events::Events;
 
@@ -66,6 +66,7 @@ pub struct PacketPlane {
 #[derive(Debug)]
 struct PacketThread {
     commands: SyncSender<Command>,
+    newest: Arc<Newest>,
     thread: JoinHandle<()>,
     /// The settings and attachments in use, if there are any.
     had: Option<(PacketPathRequest, Vec<Attachment>)>,
@@ -153,13 +154,23 @@ impl PacketPlane {
         self.is_wanted = Some(is_wanted);
         if is_wanted {
             if let Some(running) = &self.running {
-                running.tell(Command::InForce(Arc::clone(table)));
+                running.apply(table);
             }
         } else if let Some(running) = self.running.take() {
             running.stop(Exit::Detach);
         }
         self.accept();
         self.tell_ladder(packets);
+    }
+
+    /// Applies other members of these pools, by their indexes: the table differs from the one in force in nothing else.
+    pub fn take_members(&mut self, table: &Arc<LiveTable>, pools: &[usize]) {
+        if self.is_wanted == Some(true)
+            && plan::reaches(&table.snapshot, pools)
+            && let Some(running) = &self.running
+        {
+            running.apply(table);
+        }
     }
 
     fn has_packets(&self) -> bool {
@@ -390,7 +401,13 @@ impl PacketThread {
             .name("weir-packets".into())
             .spawn(move || keeper.run(&waiting))
             .map_err(|error| format!("a thread cannot be had: {error}"))?;
-        Ok(Self { commands, thread, had: None })
+        Ok(Self { commands, newest: Arc::default(), thread, had: None })
+    }
+
+    fn apply(&self, table: &Arc<LiveTable>) {
+        if self.newest.put(Arc::clone(table)) {
+            self.tell(Command::InForce(Arc::clone(&self.newest)));
+        }
     }
 
     fn open(&mut self, wanted: PacketPathRequest) -> Result<(), String> {

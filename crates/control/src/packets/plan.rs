@@ -10,12 +10,12 @@ use weir_config::snapshot::packet::{
     Delivery, PACKET_DESTINATIONS_MAX, PACKET_SERVERS_MAX, PacketDestination, PacketProtocol,
     PacketServer, PacketSource, Prefix, Ttl,
 };
-use weir_config::snapshot::{Address, Pool};
+use weir_config::snapshot::{Address, Pool, Snapshot};
 use weir_config::{Config, Diagnostic, Resolutions, Severity};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_core::priority::{MemberPriority, lowest_in_use};
-use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
+use weir_exchange::shared::live::{LiveMember, LiveTable, PoolMembers};
 use weir_packet::plan::{self, Member, MemberName, MemberState, Plan, SourceAddress};
 
 use crate::member_state::{administrative_state, is_in_service};
@@ -232,6 +232,16 @@ fn source(
     if addresses.is_empty() { plan::Source::Client } else { plan::Source::Addresses(addresses) }
 }
 
+/// Whether packets may go to members of one of these pools, by their indexes: also as a fallback.
+pub(super) fn reaches(snapshot: &Snapshot, pools: &[usize]) -> bool {
+    let servers = snapshot.packets.iter().flat_map(|packets| &packets.servers);
+    servers.filter_map(|server| server.pool).any(|pool| {
+        let next = |pool: &usize| snapshot.pools[*pool].instead.fallback;
+        let all = std::iter::successors(Some(pool), next).take(snapshot.pools.len());
+        all.into_iter().any(|pool| pools.contains(&pool))
+    })
+}
+
 /// The members of a pool. If none of them is in service, also the members of its fallback.
 fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
     let mut found = Vec::new();
@@ -249,7 +259,7 @@ fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
     found
 }
 
-fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
+fn members_of(pool: &Pool, live: &PoolMembers, keeps_port: bool) -> Vec<Member> {
     let both = || pool.members.iter().zip(&live.members);
     let standings: Vec<MemberPriority> = both()
         .map(|(member, live)| MemberPriority {

@@ -3,9 +3,9 @@
 //! Every [`TICK`], the thread applies changes of members' health. At its [`Pace`], it ends idle flows and updates the
 //! [`Board`]. Commands arrive over a bounded channel.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -49,8 +49,8 @@ pub(super) enum Command {
     Open(PacketPathRequest, SyncSender<Result<OpenedPath, String>>),
     /// As [`Self::Open`], for a caller that must not block.
     OpenAhead(PacketPathRequest, oneshot::Sender<()>),
-    /// Applies this table.
-    InForce(Arc<LiveTable>),
+    /// Applies the newest table.
+    InForce(Arc<Newest>),
     /// Detaches from interfaces that are not requested any more.
     LeaveOthers,
     /// Lists flows.
@@ -61,6 +61,26 @@ pub(super) enum Command {
     Drain(Instant),
     /// Stops the thread.
     Stop(Exit),
+}
+
+/// The newest table, if the thread has not applied it yet. So at most one command to apply a table waits, however fast members
+/// change.
+#[derive(Debug, Default)]
+pub(super) struct Newest(Mutex<Option<Arc<LiveTable>>>);
+
+impl Newest {
+    /// Replaces the table. Returns whether the thread must be told: no command for it waits.
+    pub fn put(&self, table: Arc<LiveTable>) -> bool {
+        self.lock().replace(table).is_none()
+    }
+
+    fn take(&self) -> Option<Arc<LiveTable>> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<LiveTable>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The treatment of flows when the thread ends.
@@ -200,8 +220,8 @@ impl Keeper {
                 let _ = self.open(wanted);
                 let _ = done.send(());
             }
-            Command::InForce(table) => {
-                self.table = Some(table);
+            Command::InForce(newest) => {
+                self.table = newest.take().or_else(|| self.table.take());
                 self.put_in_force();
                 self.leave_others();
                 self.tell();
@@ -564,4 +584,24 @@ const NOT_OPEN: &str = "no virtual server is served by packets";
 fn epochs(table: &LiveTable) -> u64 {
     let epochs = table.pools.iter().map(|pool| u64::from(pool.pool.epoch.load(Relaxed)));
     epochs.fold(0, u64::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{pool, snapshot};
+
+    #[test]
+    fn one_command_applies_the_newest_of_several_tables() {
+        let table = |_| {
+            let snapshot = snapshot(vec![pool("p", &[], &[])]);
+            Arc::new(LiveTable::build(snapshot, None, 1, &weir_dataplane::outside()))
+        };
+        let (newest, tables) = (Newest::default(), [0, 1, 2].map(table));
+        assert!(newest.put(Arc::clone(&tables[0])), "a command is sent");
+        assert!(!newest.put(Arc::clone(&tables[1])), "one waits already");
+        assert!(newest.take().is_some_and(|it| Arc::ptr_eq(&it, &tables[1])));
+        assert!(newest.take().is_none());
+        assert!(newest.put(Arc::clone(&tables[2])), "the thread has the others");
+    }
 }

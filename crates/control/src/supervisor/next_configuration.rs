@@ -30,8 +30,9 @@ use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
 use weir_dataplane::outside;
-use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::live::{LiveTable, PoolMembers};
 
+use super::pending_versions::PendingVersions;
 use super::service::status_line;
 use super::without_effect::without_effect;
 use super::{Summary, Supervisor, tell_restart_needed, upgrades};
@@ -54,7 +55,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(2);
 const WAITS_MAX: u32 = 2;
 
 /// Minimum interval between activations of single pools.
-const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of events about changes that a reload leaves without effect. The report has more.
 const TOLD_MAX: usize = 10;
@@ -62,24 +63,24 @@ const TOLD_MAX: usize = 10;
 /// The waiting configuration.
 pub(super) struct NextConfiguration {
     pub(super) snapshot: Arc<Snapshot>,
-    /// The configuration; `None`: the active one with other addresses, or the first one.
-    pub(super) configuration: Option<Arc<Configuration>>,
-    /// Whether pools become active one by one.
-    is_by_pool: bool,
+    /// The configurations that are not in force; none: the active one with other addresses, or the first one.
+    pub(super) configurations: PendingVersions,
+    /// The pools whose members differ from those in force, if nothing else does: they become active one by one.
+    pub(super) pools: Option<Vec<usize>>,
     /// The waits of all pools that are not active yet.
-    waits: HashMap<Arc<str>, PoolWait>,
+    pub(super) waits: HashMap<Arc<str>, PoolWait>,
     /// The beginning of the first wait in the series of configurations that replaced each other.
     began: Instant,
     /// The next activation happens when fewer pools than this are awaited.
-    awaited: usize,
+    pub(super) awaited: usize,
     /// The earliest time of the next activation.
-    not_before: Instant,
+    pub(super) not_before: Instant,
     tell_at: Instant,
 }
 
 /// The times that limit a pool's wait.
 #[derive(Debug, Clone, Copy)]
-struct PoolWait {
+pub(super) struct PoolWait {
     /// The time of the last change of the pool.
     since: Instant,
     /// The beginning of the first wait in the series.
@@ -96,16 +97,22 @@ pub(super) enum Step {
 }
 
 impl NextConfiguration {
-    /// Creates the configuration that replaces `before`. `is_by_pool`: its pools become active one by one.
+    /// The first configuration of a process, which nothing precedes.
+    pub(super) fn at_start(table: &LiveTable) -> Self {
+        Self::new(Arc::clone(&table.snapshot), PendingVersions::default(), None, None)
+    }
+
+    /// Creates the configuration that replaces `before`. `pools`: only the members of these pools differ from those in force.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
-        configuration: Option<Arc<Configuration>>,
-        is_by_pool: bool,
+        configurations: PendingVersions,
+        pools: Option<Vec<usize>>,
         before: Option<&Self>,
     ) -> Self {
         let now = Instant::now();
         let tell_at = before.map_or(now + TELL_AFTER, |before| before.tell_at);
-        let before = before.filter(|before| is_by_pool || !before.is_by_pool);
+        let is_by_pool = pools.is_some();
+        let before = before.filter(|before| is_by_pool || before.pools.is_none());
         let began = before.map_or(now, |before| before.began);
         let wait_of = |pool: &Arc<Pool>| {
             let former = before.and_then(|before| Some((before, before.waits.get(&pool.name)?)));
@@ -117,17 +124,11 @@ impl NextConfiguration {
             });
             (Arc::clone(&pool.name), wait)
         };
-        let waits = snapshot.pools.iter().map(wait_of).collect();
-        Self {
-            snapshot,
-            configuration,
-            is_by_pool,
-            waits,
-            began,
-            awaited: 1,
-            not_before: now,
-            tell_at,
-        }
+        let waits = match &pools {
+            Some(pools) => pools.iter().map(|index| wait_of(&snapshot.pools[*index])).collect(),
+            None => snapshot.pools.iter().map(wait_of).collect(),
+        };
+        Self { snapshot, configurations, pools, waits, began, awaited: 1, not_before: now, tell_at }
     }
 
     fn wait_max(&self) -> Duration {
@@ -148,7 +149,7 @@ impl NextConfiguration {
     pub(super) async fn step(next: &Option<Self>, monitors: &Monitors) -> Step {
         let Some(next) = next else { return std::future::pending().await };
         let ready = async {
-            if !next.is_by_pool {
+            if next.pools.is_none() {
                 return monitors.fewer_awaited_than(1).await;
             }
             sleep_until(next.not_before).await;
@@ -170,18 +171,6 @@ fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
         && (&pool.monitors, pool.monitors_min) == (&other.monitors, other.monitors_min)
         && source == (&other.source, other.proxy_protocol)
         && pool.tls == other.tls
-}
-
-/// A copy of `snapshot`, in which these pools have their members from `table`.
-fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable) -> Snapshot {
-    let mut snapshot = snapshot.clone();
-    for pool in snapshot.pools.iter_mut().filter(|pool| pools.contains(&pool.name)) {
-        let former = table.snapshot.pools.iter().find(|former| former.name == pool.name);
-        if let Some(former) = former {
-            Arc::make_mut(pool).members.clone_from(&former.members);
-        }
-    }
-    snapshot
 }
 
 impl Supervisor {
@@ -211,16 +200,15 @@ impl Supervisor {
             return Err(error);
         }
         self.packets.accept();
-        let mut before = self.next.take();
-        let waited = before.as_mut().and_then(|before| before.configuration.take());
+        let before = self.next.take();
+        let waited = before.as_ref().and_then(|before| before.configurations.newest()).cloned();
         if waited.is_some() && configuration.is_some() {
             let what = "replaces one that waited for its first probes";
             self.events.info("configuration", what);
         }
-        let configuration = configuration.or(waited);
-        let is_by_pool = configuration.is_none() && !self.is_starting();
-        let mut next =
-            NextConfiguration::new(Arc::new(snapshot), configuration, is_by_pool, before.as_ref());
+        let configurations = PendingVersions::of(configuration.or(waited));
+        let next =
+            NextConfiguration::new(Arc::new(snapshot), configurations, None, before.as_ref());
         // A pool without an address is not waited for if it has none in the active configuration either.
         let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
         let is_without = |pool: &Pool| {
@@ -230,16 +218,9 @@ impl Supervisor {
         };
         let until = |pool: &Pool| if is_without(pool) { Instant::now() } else { next.until(pool) };
         self.monitors.prepare(&next.snapshot, until);
-        if is_by_pool {
-            let awaited = self.monitors.awaited();
-            let pools = next.snapshot.pools.iter().zip(&self.table.snapshot.pools);
-            let mut others = pools.filter(|(pool, before)| pool.members != before.members);
-            let is_one_ready = others.any(|(pool, _)| !awaited.contains(&pool.name));
-            next.awaited = (awaited.len() + usize::from(is_one_ready)).max(1);
-        }
         self.next = Some(next);
         self.retain_names();
-        self.show_waiting();
+        show_waiting(self);
         Ok(())
     }
 
@@ -263,18 +244,11 @@ impl Supervisor {
     }
 
     pub(super) async fn put_next_in_force(&mut self) {
-        let Some(mut next) = self.next.take() else { return };
-        let mut awaited = HashSet::new();
-        if next.is_by_pool {
-            awaited = self.monitors.awaited();
-            next.awaited = awaited.len();
-            next.not_before = Instant::now() + BY_POOL_INTERVAL;
-            next.waits.retain(|pool, _| awaited.contains(pool));
+        let Some(next) = self.next.take() else { return };
+        if next.pools.is_some() {
+            return self.put_members_in_force(next);
         }
-        let snapshot = match awaited.is_empty() {
-            true => Arc::clone(&next.snapshot),
-            false => Arc::new(with_former(&next.snapshot, &awaited, &self.table)),
-        };
+        let snapshot = Arc::clone(&next.snapshot);
         let is_first = Arc::ptr_eq(&snapshot, &self.table.snapshot);
         let table = match is_first {
             true => Arc::clone(&self.table),
@@ -286,9 +260,9 @@ impl Supervisor {
             )),
         };
         // The monitors come before the workers, so that members have their health at the first request.
-        self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
+        self.monitors.apply(&table);
         let then = next.snapshot.first_probes.then;
-        for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
+        for unknown in self.monitors.stop_waiting(&table, then, &HashSet::new()) {
             tell_unknown(&self.events, &unknown, then);
         }
         // The verifiers of tokens must have the known keys before the first request.
@@ -301,17 +275,15 @@ impl Supervisor {
         self.observed.set_table(Arc::clone(&table));
         let before = std::mem::replace(&mut self.table, table);
         let before_it = Arc::clone(&self.configuration);
-        let configuration = next.configuration.take();
+        let configuration = next.configurations.newest().cloned();
         let is_other = configuration.is_some();
         self.configuration = configuration.unwrap_or_else(|| Arc::clone(&before_it));
         let is_reload = !Arc::ptr_eq(&self.configuration.files, &before_it.files);
         self.acme.apply(&self.table.snapshot, is_reload);
-        self.next = (!awaited.is_empty()).then_some(next);
-        self.show_waiting();
+        show_waiting(self);
         let was_starting = self.observed.starting.swap(false, Relaxed);
-        let unusable = unusable(&self.table, &self.monitors.board());
-        let of_names = (!is_other && !was_starting).then_some(&before);
-        tell_unusable(&self.events, &unusable, of_names);
+        let unusable = unusable(self.table.pools.iter(), &self.monitors.board());
+        tell_unusable(&self.events, &unusable);
         let unusable = UnusablePools(&unusable);
         if was_starting {
             let summary = Summary(&self.configuration.config, self.table.workers());
@@ -322,43 +294,10 @@ impl Supervisor {
             let by = changed_by(&before_it, &self.configuration, &history);
             self.logs.replace(&self.table.snapshot.log, &before.snapshot.log, &by);
             self.move_admins().await;
-            self.tell_in_force(&before_it, &before, &unusable);
+            tell_in_force(self, &before_it, &before, &unusable);
         }
         self.manager.in_force(status_line(&self.table), is_other);
         self.retain_names();
-    }
-
-    /// Reports an activated reload, an activated version, or both.
-    fn tell_in_force(
-        &self,
-        before: &Configuration,
-        table_before: &LiveTable,
-        unusable: &UnusablePools<'_>,
-    ) {
-        let now = &self.configuration;
-        let changes = now.config.changes_from(&before.config);
-        self.observed.set_files(Arc::clone(&now.files));
-        let summary = Summary(&now.config, self.table.workers());
-        let changed = ChangesText(&changes);
-        if !Arc::ptr_eq(&now.files, &before.files) {
-            tell_restart_needed(&self.events, &self.table, &self.observed);
-            let what = format_args!("was reloaded: {summary}{changed}{unusable}");
-            self.events.info("configuration", what);
-            // The version in force is always stored.
-            let overlay = self.observed.changes.history().overlay_after(now.version);
-            let (overlay, files) = (overlay.unwrap_or_default(), (&*before.files, &*now.files));
-            let idle = without_effect(&overlay, files, (table_before, &self.table));
-            for lost in idle.iter().take(TOLD_MAX) {
-                self.events.warning("configuration", format_args!("was reloaded: {lost}"));
-            }
-            self.observed.reloads.succeed(&changes, idle);
-        }
-        if now.version != before.version {
-            self.observed.changes.put_in_force(now.version);
-            let version = now.version;
-            let what = format_args!("has version {version}: {summary}{changed}{unusable}");
-            self.events.info("configuration", what);
-        }
     }
 
     /// Drops the waiting configuration.
@@ -366,20 +305,10 @@ impl Supervisor {
         let Some(next) = self.next.take() else { return };
         self.data_plane.abandon();
         self.observed.set_waiting(None);
-        if next.configuration.is_some() {
+        if next.configurations.newest().is_some() {
             let what = "that waits for its first probes is dropped: weir exits";
             self.events.warning("configuration", what);
         }
-    }
-
-    /// Shows in status and metrics whether a configuration waits.
-    pub(super) fn show_waiting(&self) {
-        let waiting = self.next.as_ref().map(|next| {
-            let left_ms = u64::try_from(self.monitors.left().as_millis()).unwrap_or(u64::MAX);
-            let until_ms = monotonic_ms().saturating_add(left_ms);
-            WaitingConfiguration { snapshot: Arc::clone(&next.snapshot), until_ms }
-        });
-        self.observed.set_waiting(waiting);
     }
 
     fn tell_waiting(&mut self) {
@@ -391,7 +320,7 @@ impl Supervisor {
         next.tell_at = Instant::now() + TELL_INTERVAL;
         let unknown = Pools(self.monitors.board().awaited(&next.snapshot));
         let left = Seconds(self.monitors.left());
-        let (subject, meanwhile) = match (is_starting, next.is_by_pool) {
+        let (subject, meanwhile) = match (is_starting, next.configurations.newest().is_none()) {
             (true, _) => ("weir", ""),
             (false, false) => ("configuration", "; the previous one is in effect"),
             (false, true) => ("names", "; the previous addresses are in effect"),
@@ -402,7 +331,50 @@ impl Supervisor {
     }
 }
 
-fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbes) {
+/// Reports an activated reload, an activated version, or both.
+pub(super) fn tell_in_force(
+    at: &Supervisor,
+    before: &Configuration,
+    table_before: &LiveTable,
+    unusable: &UnusablePools<'_>,
+) {
+    let now = &at.configuration;
+    let changes = now.config.changes_from(&before.config);
+    at.observed.set_files(Arc::clone(&now.files));
+    let summary = Summary(&now.config, at.table.workers());
+    let changed = ChangesText(&changes);
+    if !Arc::ptr_eq(&now.files, &before.files) {
+        tell_restart_needed(&at.events, &at.table, &at.observed);
+        let what = format_args!("was reloaded: {summary}{changed}{unusable}");
+        at.events.info("configuration", what);
+        // The version in force is always stored.
+        let overlay = at.observed.changes.history().overlay_after(now.version);
+        let (overlay, files) = (overlay.unwrap_or_default(), (&*before.files, &*now.files));
+        let idle = without_effect(&overlay, files, (table_before, &at.table));
+        for lost in idle.iter().take(TOLD_MAX) {
+            at.events.warning("configuration", format_args!("was reloaded: {lost}"));
+        }
+        at.observed.reloads.succeed(&changes, idle);
+    }
+    if now.version != before.version {
+        at.observed.changes.put_in_force(now.version);
+        let version = now.version;
+        let what = format_args!("has version {version}: {summary}{changed}{unusable}");
+        at.events.info("configuration", what);
+    }
+}
+
+/// Shows in status and metrics whether a configuration waits.
+pub(super) fn show_waiting(at: &Supervisor) {
+    let waiting = at.next.as_ref().map(|next| {
+        let left_ms = u64::try_from(at.monitors.left().as_millis()).unwrap_or(u64::MAX);
+        let until_ms = monotonic_ms().saturating_add(left_ms);
+        WaitingConfiguration { snapshot: Arc::clone(&next.snapshot), until_ms }
+    });
+    at.observed.set_waiting(waiting);
+}
+
+pub(super) fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbes) {
     let subject = format_args!("pool {}", unknown.pool);
     let members = NamesText(&unknown.members);
     let what = match then {
@@ -413,31 +385,28 @@ fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbe
     events.warning(subject, what);
 }
 
-/// Reports pools without a usable member. If only resolved addresses have changed since `before`, reports only the
-/// pools with changed addresses.
-fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
+/// Reports pools without a usable member.
+pub(super) fn tell_unusable(events: &Events, unusable: &[Unusable]) {
     for found in unusable {
-        let has_same_members = before.is_some_and(|before| {
-            let mut pools = before.snapshot.pools.iter();
-            pools.any(|pool| pool.name == found.pool.name && pool.members == found.pool.members)
-        });
-        if !has_same_members {
-            let subject = format_args!("pool {}", found.pool.name);
-            events.warning(subject, format_args!("{found}"));
-        }
+        events.warning(format_args!("pool {}", found.pool.name), format_args!("{found}"));
     }
 }
 
 /// A pool without a usable member, although some of its members are enabled.
-struct Unusable {
+pub(super) struct Unusable {
     pool: Arc<Pool>,
     /// The enabled members, with the reasons why they are not usable.
     members: Vec<Arc<str>>,
 }
 
-fn unusable(table: &LiveTable, monitors: &Board) -> Vec<Unusable> {
+/// The pools without a usable member.
+pub(super) fn unusable<'t>(
+    pools: impl Iterator<Item = &'t Arc<PoolMembers>>,
+    monitors: &Board,
+) -> Vec<Unusable> {
     let mut found = Vec::new();
-    for (pool, live) in table.snapshot.pools.iter().zip(&table.pools) {
+    for live in pools {
+        let pool = &live.settings;
         let members = pool.members.iter().zip(&live.members);
         let enabled: Vec<_> = members
             .filter(|(member, live)| administrative_state(member, live) == AdminState::Enabled)
@@ -473,7 +442,7 @@ impl fmt::Display for Unusable {
 }
 
 /// The pools as text: `; without a usable member: pool images, pool web`, or an empty text.
-struct UnusablePools<'a>(&'a [Unusable]);
+pub(super) struct UnusablePools<'a>(pub(super) &'a [Unusable]);
 
 impl fmt::Display for UnusablePools<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -513,6 +482,14 @@ mod tests {
         Arc::new(snapshot)
     }
 
+    fn new(
+        snapshot: Arc<Snapshot>,
+        pools: Option<Vec<usize>>,
+        before: Option<&NextConfiguration>,
+    ) -> NextConfiguration {
+        NextConfiguration::new(snapshot, PendingVersions::default(), pools, before)
+    }
+
     fn left(next: &NextConfiguration, pool: usize) -> Duration {
         next.until(&next.snapshot.pools[pool]) - next.began
     }
@@ -531,34 +508,31 @@ mod tests {
 
     #[test]
     fn a_change_of_names_takes_nothing_from_the_time_of_a_file() {
-        let names = aged(NextConfiguration::new(of(&[("a", 1)]), None, true, None), WAIT / 2);
+        let names = aged(new(of(&[("a", 1)]), Some(vec![0]), None), WAIT / 2);
         for snapshot in [of(&[("a", 1)]), of(&[("a", 2)])] {
-            let file = NextConfiguration::new(snapshot, None, false, Some(&names));
+            let file = new(snapshot, None, Some(&names));
             assert_eq!(left(&file, 0), WAIT);
         }
     }
 
     #[test]
     fn what_is_new_in_a_newer_file_has_its_own_time() {
-        let first =
-            aged(NextConfiguration::new(of(&[("a", 1), ("b", 1)]), None, false, None), WAIT / 2);
-        let second =
-            NextConfiguration::new(of(&[("a", 1), ("b", 2), ("c", 1)]), None, false, Some(&first));
+        let first = aged(new(of(&[("a", 1), ("b", 1)]), None, None), WAIT / 2);
+        let second = new(of(&[("a", 1), ("b", 2), ("c", 1)]), None, Some(&first));
         assert_eq!(left(&second, 0), WAIT, "it is the same");
         assert!(left(&second, 1) >= WAIT * 3 / 2 && left(&second, 2) == left(&second, 1));
         // The limit applies regardless of the number of reloads.
         let second = aged(second, WAIT * 4 / 5);
-        let third = NextConfiguration::new(of(&[("a", 3), ("d", 1)]), None, false, Some(&second));
+        let third = new(of(&[("a", 3), ("d", 1)]), None, Some(&second));
         assert_eq!([left(&third, 0), left(&third, 1)], [WAIT * 2; 2]);
     }
 
     #[test]
     fn pools_by_themselves_take_no_time_from_each_other() {
-        let first =
-            aged(NextConfiguration::new(of(&[("a", 1), ("b", 1)]), None, true, None), WAIT * 2);
+        let first = aged(new(of(&[("a", 1), ("b", 1)]), Some(vec![0, 1]), None), WAIT * 2);
         let mut first = first;
         first.waits.remove("b");
-        let second = NextConfiguration::new(of(&[("a", 2), ("b", 2)]), None, true, Some(&first));
+        let second = new(of(&[("a", 2), ("b", 2)]), Some(vec![0, 1]), Some(&first));
         assert_eq!(left(&second, 0), WAIT * 2);
         assert!(left(&second, 1) >= WAIT * 3);
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Severity};
 
-use super::{Supervisor, defect};
+use super::{Supervisor, defect, members};
 use crate::last_members::LeftAlone;
 use crate::logs::Logs;
 use crate::overlay::judge::{AcceptedVersions, BatchResult, Configuration, check};
@@ -42,7 +42,8 @@ pub(super) struct Candidate {
 /// A configuration and its versions, which are being stored.
 pub(super) struct VersionsInStoring {
     configuration: Arc<Configuration>,
-    snapshot: Snapshot,
+    /// Its snapshot; `None`: it changes members alone.
+    snapshot: Option<Box<Snapshot>>,
     /// The first of the versions.
     first_version: u64,
 }
@@ -161,6 +162,11 @@ impl Supervisor {
                 Some(self.refuse(reason, &diagnostics))
             }
             (StepResult::Transactions(Some(BatchResult::Accepted(configuration, accepted))), _) => {
+                if let Some(found) = members::of(&configuration, self) {
+                    let left_alone = members::left_alone(&found, self);
+                    self.reading = store(self, (configuration, None), accepted, left_alone);
+                    return self.reading.is_none().then_some(false);
+                }
                 let accepted = Some(accepted);
                 self.ask_for_names(Candidate { configuration, accepted });
                 None
@@ -197,7 +203,7 @@ impl Supervisor {
     fn ask_for_names(&mut self, candidate: Candidate) {
         // Names of all configurations are followed until it is known which configuration stays.
         let config = &candidate.configuration.config;
-        let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
+        let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
         let configs =
             [Some(&self.configuration.config), Some(config), waiting.map(|it| &it.config)];
         let names = configs.into_iter().flatten().flat_map(Config::host_names);
@@ -250,36 +256,46 @@ impl Candidate {
                 Err(error) => at.refuse(error, &[]),
             });
         };
-        let accepted = match left_alone(&snapshot, at) {
-            None => accepted,
-            Some(pools) => match accepted.checked(&at.observed.changes, &pools) {
-                Some(accepted) => accepted,
-                None => {
-                    let_go(at);
-                    return Some(false);
-                }
-            },
-        };
-        let told: Vec<String> = accepted.told().collect();
-        let (changes, events) = (Arc::clone(&at.observed.changes), at.events.clone());
-        let first_version = accepted.first_version();
-        let task = tokio::task::spawn_blocking(move || changes.keep(accepted));
-        let task = Box::pin(async move {
-            let kept = task.await.unwrap_or_else(|error| Err(error.to_string()));
-            match &kept {
-                Ok(()) => told.iter().for_each(|told| {
-                    events.info("configuration", format_args!("gets version {told}"));
-                }),
-                Err(reason) => {
-                    events.error("configuration", format_args!("was not changed: {reason}"));
-                }
-            }
-            kept
-        });
-        let stored = VersionsInStoring { configuration, snapshot, first_version };
-        at.reading = Some(PreparationStep::Versions(Box::new(stored), task));
+        let left_alone = left_alone(&snapshot, at);
+        at.reading = store(at, (configuration, Some(Box::new(snapshot))), accepted, left_alone);
+        if at.reading.is_none() {
+            let_go(at);
+            return Some(false);
+        }
         None
     }
+}
+
+/// Begins to store the versions of a configuration; `None`: it takes the last member of a pool, and must not. `snapshot`: see
+/// [`VersionsInStoring`].
+fn store(
+    at: &Supervisor,
+    (configuration, snapshot): (Arc<Configuration>, Option<Box<Snapshot>>),
+    accepted: AcceptedVersions,
+    left_alone: Option<LeftAlone>,
+) -> Option<PreparationStep> {
+    let accepted = match left_alone {
+        None => accepted,
+        Some(pools) => accepted.checked(&at.observed.changes, &pools)?,
+    };
+    let told: Vec<String> = accepted.told().collect();
+    let (changes, events) = (Arc::clone(&at.observed.changes), at.events.clone());
+    let first_version = accepted.first_version();
+    let task = tokio::task::spawn_blocking(move || changes.keep(accepted));
+    let task = Box::pin(async move {
+        let kept = task.await.unwrap_or_else(|error| Err(error.to_string()));
+        match &kept {
+            Ok(()) => told.iter().for_each(|told| {
+                events.info("configuration", format_args!("gets version {told}"));
+            }),
+            Err(reason) => {
+                events.error("configuration", format_args!("was not changed: {reason}"));
+            }
+        }
+        kept
+    });
+    let stored = VersionsInStoring { configuration, snapshot, first_version };
+    Some(PreparationStep::Versions(Box::new(stored), task))
 }
 
 impl VersionsInStoring {
@@ -287,10 +303,25 @@ impl VersionsInStoring {
     fn prepare(self, at: &mut Supervisor) -> bool {
         let Self { configuration, snapshot, first_version } = self;
         let version = configuration.version;
-        let Err(error) = at.prepare_next(snapshot, Some(configuration)) else { return true };
+        // Names may have other addresses since then.
+        if snapshot.is_none()
+            && let Some((members, _)) = members::of(&configuration, at)
+        {
+            at.prepare_members(members, Some(configuration));
+            return true;
+        }
+        let prepared = match snapshot {
+            Some(snapshot) => Ok(*snapshot),
+            None => bound(&configuration, at),
+        };
+        let prepared = prepared.and_then(|snapshot| {
+            let prepared = at.prepare_next(snapshot, Some(configuration));
+            prepared.map_err(|error| error.to_string())
+        });
+        let Err(error) = prepared else { return true };
         let_go(at);
         let changes = &at.observed.changes;
-        changes.refuse_from(first_version, &error.to_string());
+        changes.refuse_from(first_version, &error);
         changes.take_back(version, first_version - 1, format!("could not be prepared: {error}"));
         at.events.error("configuration", format_args!("stays as it was: {error}"));
         false

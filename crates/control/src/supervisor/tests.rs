@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use rustix::process::{getpid, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use weir_config::snapshot::MonitorKind;
+use weir_config::snapshot::{Member, MonitorKind};
 use weir_core::monitor::Health;
 use weir_exchange::termination::Termination;
 
@@ -16,6 +16,7 @@ use crate::testing::{PATIENCE, eventually};
 
 mod several_files;
 mod transactions;
+mod withheld;
 
 /// A directory with a configuration file, removed at the end.
 struct Files(PathBuf);
@@ -612,7 +613,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     let file = files.config(&two_pools(listen, [one, one], "{ wait: 10m }"));
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
-    supervisor.prepare_next(renamed(&supervisor, &[(0, &[slow]), (1, &[two])]), None).unwrap();
+    supervisor.prepare_members(renamed(&supervisor, &[(0, &[slow]), (1, &[two])]), None);
     wait_until(&mut supervisor, "its new address is up", async || {
         ask(socket(listen[1]), "/").await.ends_with("two")
     })
@@ -621,7 +622,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     assert!(supervisor.next.is_some() && supervisor.observed.waiting().is_some());
     // Another change, with the same address for pool `a`, which waits: `a` continues to wait.
     let both = renamed(&supervisor, &[(0, &[slow]), (1, &[one, silent])]);
-    supervisor.prepare_next(both, None).unwrap();
+    supervisor.prepare_members(both, None);
     wait_until(&mut supervisor, "not all of its addresses are up", async || {
         ask(socket(listen[1]), "/").await.ends_with("one")
     })
@@ -646,7 +647,7 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let listen = free_port();
     let file = files.config(&patient(listen, &[one], ""));
     let mut supervisor = Supervisor::start(&file, NameServers::System, events).await.unwrap();
-    supervisor.prepare_next(renamed(&supervisor, &[(0, &[two, silent])]), None).unwrap();
+    supervisor.prepare_members(renamed(&supervisor, &[(0, &[two, silent])]), None);
     // The silent member would keep it for ten minutes.
     tokio::time::timeout(PATIENCE, supervisor.wait()).await.expect("it does not wait for all");
     assert!(ask(socket(listen), "/").await.ends_with("two"));

@@ -27,6 +27,13 @@ pub enum Command {
         /// The addresses of the listeners to close.
         removed: Vec<ListenPoint>,
     },
+    /// Takes other members of some pools.
+    Members {
+        /// A table that differs from the active one in nothing else.
+        table: Arc<LiveTable>,
+        /// The indexes of these pools in its snapshot.
+        pools: Arc<[usize]>,
+    },
     /// Accepts no more connections. The worker ends after the last client, at the latest after `timeout_ms`.
     Drain {
         /// The time limit for open transactions.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Owner, Token, accept_before_close};
-use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::arena::{Arena, ClientKey, ListenerKey, OfConnection};
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
@@ -24,6 +24,7 @@ use crate::worker::command::{Command, LISTENER_MESSAGE};
 use crate::worker::state::client::Client;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
+use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::{log_settings, subrequests, sweeps};
 
@@ -73,6 +74,7 @@ impl Worker {
     fn obey(&mut self, io: &mut EventLoop, command: Command) {
         match command {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
+            Command::Members { table, pools } => self.take_members(io, table, &pools),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
             Command::Sessions(asked) => {
@@ -102,22 +104,24 @@ impl Worker {
     ) {
         accept_last(self, io, removed);
         let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
-        for member in self.world.table.members_gone_in(&next) {
-            member.retired.set(true);
+        for member in self.world.table.retire_members(&next) {
             self.edge(io).close_idle(&member);
         }
         self.world.log.flush(&self.world.counted);
         self.world.side_logs.flush(&self.world.counted);
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
-        self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
+        self.move_waiting();
         self.sweeps.watch(&self.world.table);
         sweeps::note_chores(self);
         log_settings::log_as_configured(&mut self.world);
         self.edge(io).remove_listeners(removed);
         self.world.refresh_listeners();
-        self.refresh_idle_clients();
+        // Idle clients would keep the previous table in memory.
+        let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
+        let idle: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
+        idle.into_iter().for_each(|key| self.world.refresh_server(key));
         self.world.set_leave_times(leave_by_ms);
         self.udp.apply(io, &mut self.world, removed, leave_by_ms);
         for address in added {
@@ -135,12 +139,36 @@ impl Worker {
         self.close_idle_clients(io);
     }
 
-    /// Assigns idle clients to the active table. Otherwise they would keep the previous table in memory.
-    fn refresh_idle_clients(&mut self) {
-        let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
-        let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
-        for key in keys {
-            self.world.refresh_server(key);
+    /// Takes the members of some pools, by their indexes, from a table that differs from the active one in nothing else.
+    fn take_members(&mut self, io: &mut EventLoop, live: Arc<LiveTable>, pools: &[usize]) {
+        for member in self.world.table.take_members(&live, pools, self.world.id) {
+            self.edge(io).close_idle(&member);
+        }
+        go_over(&self.world.table, pools, &mut self.world.members);
+        self.world.live = live;
+        self.move_waiting();
+        self.sweeps.watch(&self.world.table);
+        sweeps::note_chores(self);
+    }
+}
+
+/// Connections that any request may use go over to the present view of their pool: they would keep the former one, with the
+/// settings of all of its members, as long as they are idle. No other setting of the pool has changed.
+fn go_over(
+    table: &LocalTable,
+    pools: &[usize],
+    connections: &mut Arena<OfConnection, MemberConnection>,
+) {
+    for &index in pools {
+        let pool = table.pools()[index].now();
+        for member in &pool.members {
+            for keys in [&member.idle, &member.bound, &member.multiplexed] {
+                for key in &*keys.borrow() {
+                    if let Some(connection) = connections.get_mut(*key) {
+                        connection.pool = Rc::clone(&pool);
+                    }
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::shared::counters::{Own, WorkerCounters};
 use weir_telemetry::reports::Event;

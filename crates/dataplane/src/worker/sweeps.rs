@@ -13,7 +13,7 @@ use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ExchangeKey, SessionKey};
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::shared::live::{LiveMember, LivePool};
 use weir_exchange::termination::Termination;
@@ -134,7 +134,8 @@ impl Sweeps {
         let is_watched = table.snapshot.virtual_servers.iter().any(resets);
         self.watch = is_watched.then(|| {
             let pools = table.pools().iter();
-            let pools = pools.map(|pool| (Arc::clone(&pool.live), pool.live.epoch.load(Acquire)));
+            let pools =
+                pools.map(|pool| (Arc::clone(pool.live()), pool.live().epoch.load(Acquire)));
             Watch { pools: pools.collect(), next_ms: 0, is_due: true }
         });
     }
@@ -174,7 +175,7 @@ impl Sweeps {
 impl OutOfService {
     fn of(table: &LocalTable) -> Self {
         let mut out = Self::default();
-        for pool in table.pools().iter() {
+        for pool in table.pools().iter().map(|pool| pool.now()) {
             for (local, member) in pool.members.iter().zip(&pool.settings().members) {
                 let at = Arc::as_ptr(&local.live).addr();
                 if local.live.health() == Health::Down {

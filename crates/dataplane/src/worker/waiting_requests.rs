@@ -13,6 +13,7 @@ use weir_core::queue::{Line, Places, Turn};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::pool::{LocalPool, NoMember};
+use weir_exchange::local::pools::PoolInForce;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::parts::tries::Lease;
@@ -34,7 +35,7 @@ impl WorkerEdge<'_> {
     /// Adds a request to the queue of its pool. False: there is no queue, it is full, or it excludes this client.
     pub fn join_line(&mut self, ends: &mut TransactionEnds, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
-            ends.move_to(newer);
+            ends.move_to(&newer);
         }
         let pool = Rc::clone(&ends.tries.pool);
         let Some(queue) = pool.settings().queue else {
@@ -211,21 +212,33 @@ impl Worker {
         }
     }
 
-    /// Moves waiting requests to the pools of the new active table.
-    pub fn move_waiting(&mut self, next: &LocalTable) {
+    /// Moves waiting requests to the pools of the active table.
+    pub fn move_waiting(&mut self) {
+        if self.world.waiting.lines.is_empty() {
+            return;
+        }
+        // Most that wait have the same pool.
+        let mut last: Option<(Rc<LocalPool>, Option<Rc<LocalPool>>)> = None;
         for transaction in self.exchanges.values_mut() {
             if !transaction.ends().phase.wait_state().is_in_queue() {
                 continue;
             }
-            if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
+            let pool = &transaction.ends().tries.pool;
+            let found = match last.take_if(|(before, _)| Rc::ptr_eq(before, pool)) {
+                Some(found) => found,
+                None => (Rc::clone(pool), newer_pool(&self.world.table, pool)),
+            };
+            let (_, newer) = last.insert(found);
+            if let Some(newer) = newer {
                 transaction.ends_mut().move_to(newer);
             }
         }
     }
 }
 
-/// The same pool in another table, if that table has the pool with other settings.
-fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
-    let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
-    table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))
+/// The same pool in a table, if that table has the pool with other settings or other members.
+fn newer_pool(table: &LocalTable, pool: &Rc<LocalPool>) -> Option<Rc<LocalPool>> {
+    let is_it = |other: &&Rc<PoolInForce>| Arc::ptr_eq(other.live(), &pool.live);
+    let newer = table.pools().iter().find(is_it)?.now();
+    (!Rc::ptr_eq(&newer, pool)).then_some(newer)
 }

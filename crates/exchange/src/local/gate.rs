@@ -12,7 +12,7 @@ use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::PathForm;
 
 use crate::local::key_limits::{KeyLimitResult, KeyLimits, LimitPlace};
-use crate::local::pool::LocalPool;
+use crate::local::pools::Pools;
 use crate::local::surroundings::{RequestSurroundings, SeedAndTime, Sources};
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
@@ -48,7 +48,7 @@ pub struct TurnedAway {
 pub struct Gate {
     snapshot: Arc<Snapshot>,
     index: usize,
-    pools: Rc<[Rc<LocalPool>]>,
+    pools: Pools,
     fields: Rc<RefCell<Fields>>,
     limits: KeyLimits,
     rules: Vec<RuleCount>,
@@ -61,7 +61,7 @@ impl Gate {
     pub fn of(
         table: &LiveTable,
         index: usize,
-        pools: &Rc<[Rc<LocalPool>]>,
+        pools: &Pools,
         fields: &Rc<RefCell<Fields>>,
     ) -> Option<Self> {
         let policies = &table.snapshot.virtual_servers[index].connection_policies;

@@ -1,14 +1,13 @@
 //! A worker's view of a pool: the available members, load balancing, and this worker's idle connections.
 
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::HashMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use weir_config::snapshot::{self, Snapshot};
 use weir_core::admin_state::{AdminState, Admission as Admittance};
-use weir_core::balance::{Balancer, MaglevTable, Method, View};
+use weir_core::balance::{Balancer, Method, View};
 use weir_core::clock::Clock;
 use weir_core::limit::Admission;
 use weir_core::monitor::{EjectionBounds, may_eject};
@@ -18,14 +17,17 @@ use weir_core::queue::anybody_waits;
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
-use crate::arena::ConnectionKey;
-use crate::shared::counters::{MemberCounters, Own, OwnPoolCounters};
-use crate::shared::live::{LiveMember, LivePool, TablePool};
+use crate::local::forms::Forms;
+use crate::local::member::{self, LocalMember};
+use crate::shared::counters::OwnPoolCounters;
+use crate::shared::live::{LiveMember, LivePool, PoolMembers};
 
 /// Maximum number of members that one request may try: the first one and its retries.
 pub const TRIES_MAX: usize = 17;
 
-/// A worker's view of one pool in one snapshot.
+/// A worker's view of one pool with its members. Other members make another view.
+///
+/// An index of a member belongs to the view that it was taken from; what keeps one over a wait keeps the view.
 pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
@@ -36,63 +38,17 @@ pub struct LocalPool {
     /// The members in the order of the snapshot.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
-    by_label: HashMap<Arc<str>, u32>,
-    maglev: Option<Arc<MaglevTable>>,
+    set: Arc<PoolMembers>,
     budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
     /// The number of connections that got one of several source addresses.
     source_turns: Cell<usize>,
+    /// The view that is in force; the same cell for all views of the pool in a table.
+    newest: Newest,
 }
 
-/// The forms in which a request's head is written for members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forms {
-    /// Text for HTTP/1.
-    Text,
-    /// Lines for HTTP/2 streams.
-    Lines,
-    /// Both, because a fallback pool needs the other form.
-    Both,
-}
-
-impl Forms {
-    /// The forms for this pool.
-    fn of(snapshot: &Snapshot, index: usize) -> Self {
-        let is_http2 = snapshot.pools[index].http2;
-        let mut seen = vec![index];
-        let mut looked_at = 0;
-        while let Some(&pool) = seen.get(looked_at) {
-            looked_at += 1;
-            for next in snapshot.pools[pool].instead.pools() {
-                if snapshot.pools[next].http2 != is_http2 {
-                    return Self::Both;
-                }
-                if !seen.contains(&next) {
-                    seen.push(next);
-                }
-            }
-        }
-        if is_http2 { Self::Lines } else { Self::Text }
-    }
-}
-
-/// A worker's view of one member. It lasts while successive snapshots contain the member.
-pub struct LocalMember {
-    /// State shared with other workers.
-    pub live: Arc<LiveMember>,
-    /// Counters of this worker.
-    pub counters: Own<MemberCounters>,
-    /// Keys of this worker's idle connections, in order of use.
-    pub idle: RefCell<Vec<ConnectionKey>>,
-    /// Keys of this worker's idle connections that belong to one client each.
-    pub bound: RefCell<Vec<ConnectionKey>>,
-    /// Keys of this worker's HTTP/2 connections, including busy ones.
-    pub multiplexed: RefCell<Vec<ConnectionKey>>,
-    /// The number of concurrent streams that the member permitted on its latest HTTP/2 connection.
-    pub streams_max: Cell<u32>,
-    /// The member is in no snapshot any more, so connections to it are not kept.
-    pub retired: Cell<bool>,
-}
+/// The view of a pool that is in force; nothing if the table has been replaced.
+type Newest = Rc<RefCell<Weak<LocalPool>>>;
 
 /// The preference of a request for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +98,21 @@ struct Choice {
     seed: u64,
 }
 
+impl Choice {
+    /// Before the first look.
+    fn new(seed: u64) -> Self {
+        Self {
+            epoch: 0,
+            valid_until_ms: 0,
+            eligible: Vec::new(),
+            place: Vec::new(),
+            balancer: None,
+            by_key: None,
+            seed,
+        }
+    }
+}
+
 /// The members in the form for a balancer.
 struct Candidates<'a> {
     pool: &'a LocalPool,
@@ -169,6 +140,11 @@ impl View for Candidates<'_> {
     }
 }
 
+/// Whether two views of a pool have the same labels of members in the same order, so that indexes mean the same.
+pub fn have_same_labels(one: &LocalPool, other: &LocalPool) -> bool {
+    one.set.has_labels_of(&other.set)
+}
+
 impl LocalPool {
     /// Whether a request must queue behind others, on any worker.
     pub fn must_queue(&self) -> bool {
@@ -179,50 +155,53 @@ impl LocalPool {
     pub fn new(
         snapshot: &Snapshot,
         index: usize,
-        live: &TablePool,
+        set: &Arc<PoolMembers>,
         previous: Option<&Self>,
         worker: usize,
         seed: u64,
     ) -> Self {
-        let known: HashMap<*const LiveMember, &Rc<LocalMember>> = previous
-            .iter()
-            .flat_map(|pool| pool.members.iter())
-            .map(|member| (Arc::as_ptr(&member.live), member))
-            .collect();
-        let members = live.members.iter().map(|member| match known.get(&Arc::as_ptr(member)) {
-            Some(&local) => Rc::clone(local),
-            None => Rc::new(LocalMember {
-                live: Arc::clone(member),
-                counters: member.counters.own(worker),
-                idle: RefCell::default(),
-                bound: RefCell::default(),
-                multiplexed: RefCell::default(),
-                streams_max: Cell::new(u32::MAX),
-                retired: Cell::new(false),
-            }),
-        });
-        let settings = Arc::clone(&snapshot.pools[index]);
-        let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
+        let before = previous.map_or(&[][..], |pool| &pool.members);
         Self {
-            live: Arc::clone(&live.pool),
-            counters: live.own_counters(worker),
             forms: Forms::of(snapshot, index),
-            members: members.collect(),
-            by_label: labels.zip(0..).collect(),
-            maglev: live.maglev.clone(),
-            budget: RefCell::new(RetryBudget::new()),
-            choice: RefCell::new(Choice {
-                epoch: 0,
-                valid_until_ms: 0,
-                eligible: Vec::new(),
-                place: Vec::new(),
-                balancer: None,
-                by_key: None,
-                seed,
-            }),
-            source_turns: Cell::new(0),
-            settings,
+            live: Arc::clone(&set.pool),
+            counters: set.own_counters(worker),
+            members: member::views_of(&set.members, before, worker),
+            settings: Arc::clone(&set.settings),
+            set: Arc::clone(set),
+            budget: RefCell::default(),
+            choice: RefCell::new(Choice::new(seed)),
+            source_turns: Cell::default(),
+            newest: Rc::default(),
         }
+    }
+
+    /// This pool with other members. It continues where this view has been; this view stays for what is under way.
+    pub fn with_members(&self, set: &Arc<PoolMembers>, worker: usize) -> Self {
+        // What this view has computed is not needed any more, and may be large.
+        let seed = self.choice.replace(Choice::new(0)).seed;
+        Self {
+            forms: self.forms,
+            live: Arc::clone(&self.live),
+            counters: set.own_counters(worker),
+            members: member::views_of(&set.members, &self.members, worker),
+            settings: Arc::clone(&set.settings),
+            set: Arc::clone(set),
+            budget: self.budget.clone(),
+            choice: RefCell::new(Choice::new(seed)),
+            source_turns: self.source_turns.clone(),
+            newest: Rc::clone(&self.newest),
+        }
+    }
+
+    /// This view is in force now.
+    pub(super) fn put_in_force(self: &Rc<Self>) {
+        self.newest.replace(Rc::downgrade(self));
+    }
+
+    /// The view of the same table that is in force instead of this one; `None`: this one is.
+    pub fn newer(&self) -> Option<Rc<Self>> {
+        let newest = self.newest.borrow().upgrade();
+        newest.filter(|newest| !std::ptr::eq(&**newest, self))
     }
 
     /// Counts a connection that gets one of several source addresses. Returns the number of earlier ones.
@@ -240,7 +219,7 @@ impl LocalPool {
 
     /// The index of the member with this label.
     pub fn member(&self, label: &str) -> Option<u32> {
-        self.by_label.get(label).copied()
+        self.set.index_of(label)
     }
 
     /// Whether no member could take a request, now or after waiting.
@@ -500,8 +479,8 @@ impl LocalPool {
             (choice.balancer, choice.by_key) = (None, None);
             return;
         }
-        let by_key = |table| Balancer::by_key(Arc::clone(table), &choice.eligible);
-        choice.by_key = self.maglev.as_ref().map(by_key);
+        let by_key = |table: &Arc<_>| Balancer::by_key(Arc::clone(table), &choice.eligible);
+        choice.by_key = self.set.maglev.as_ref().map(by_key);
         let method = match self.settings.balance {
             snapshot::Balance::Method(method) => method,
             // For requests without a key.

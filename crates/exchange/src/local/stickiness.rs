@@ -8,8 +8,10 @@ use crate::shared::sticky::Sticky;
 /// The persistence of a request's client.
 #[derive(Debug)]
 pub struct Stickiness {
-    /// The persistence that applies.
+    /// The persistence that applies. Its members are those of the pool that the request has.
     pub sticky: Arc<Sticky>,
+    /// Its index in the snapshot.
+    pub persistence: u32,
     /// The client's key in the table; `None`: it has none.
     pub key: Option<u64>,
     /// The client's known member.
@@ -51,8 +53,15 @@ impl Stickiness {
             false => self.known != Some(member),
         };
         if is_news {
-            places.table.remember(key, member, now_ms);
+            places.remember(key, member, now_ms);
         }
+    }
+
+    /// The request turns to other members of its pool. `sticky`: the same persistence with these; `moved`: the new index of a
+    /// member.
+    pub fn renumber(&mut self, sticky: Arc<Sticky>, moved: impl Fn(u32) -> Option<u32>) {
+        self.sticky = sticky;
+        self.known = self.known.and_then(moved);
     }
 
     /// The client is served by this member: counts the result of persistence.

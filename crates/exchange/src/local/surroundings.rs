@@ -12,7 +12,9 @@ use weir_core::clock::Clock;
 use weir_core::expression::{PoolFact, Surroundings};
 use weir_core::time_zone::TimeZone;
 
-use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::member::LocalMember;
+use crate::local::pool::LocalPool;
+use crate::local::pools::PoolInForce;
 
 /// Sources of random numbers and of the time of day.
 #[derive(Clone, Copy)]
@@ -33,7 +35,7 @@ pub struct SeedAndTime {
 /// These values for one request. They are determined only when an expression reads them.
 pub struct RequestSurroundings<'a> {
     sources: Sources,
-    pools: &'a [Rc<LocalPool>],
+    pools: &'a [Rc<PoolInForce>],
     now: Clock,
     /// The time zone of the configuration.
     zone: &'a TimeZone,
@@ -44,7 +46,7 @@ impl<'a> RequestSurroundings<'a> {
     /// The values for a request: with those that it has used already, and with these pools and this time zone.
     pub fn new(
         (sources, now): (Sources, Clock),
-        pools: &'a [Rc<LocalPool>],
+        pools: &'a [Rc<PoolInForce>],
         zone: &'a TimeZone,
         known: SeedAndTime,
     ) -> Self {
@@ -81,9 +83,9 @@ impl Surroundings for RequestSurroundings<'_> {
     }
 
     fn pool(&self, number: u32, fact: PoolFact) -> i64 {
-        let Some(pool) = self.pools.get(number as usize) else { return 0 };
+        let Some(pool) = self.pools.get(number as usize).map(|pool| pool.now()) else { return 0 };
         match fact {
-            PoolFact::UpMembers => up_members(pool, self.now),
+            PoolFact::UpMembers => up_members(&pool, self.now),
             PoolFact::Connections => {
                 pool.members.iter().map(|it| i64::from(it.live.occupancy.load(Relaxed))).sum()
             }

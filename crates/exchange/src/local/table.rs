@@ -1,7 +1,7 @@
 //! A worker's view of the live table, used by each request.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,9 @@ use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
 use crate::local::copies;
 use crate::local::gate::Gate;
-use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::member::{self, LocalMember};
+use crate::local::pool::LocalPool;
+use crate::local::pools::{PoolInForce, Pools};
 use crate::local::traffic::Traffic;
 use crate::local::withheld_names::{Claims, WithheldNames};
 use crate::shared::counters::{Own, VirtualServerCounters};
@@ -37,7 +39,9 @@ pub struct LocalTable {
     pub has_compression: bool,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
     listeners: HashMap<ListenPoint, Rc<LocalServer>, foldhash::fast::RandomState>,
-    pools: Rc<[Rc<LocalPool>]>,
+    pools: Pools,
+    /// The fingerprint of the configuration with its present members.
+    content: Rc<Cell<u64>>,
 }
 
 /// A worker's view of one virtual server in one snapshot.
@@ -63,7 +67,7 @@ pub struct LocalServer {
     /// The limits for the HTTP/2 codec.
     pub http2_limits: http2::Limits,
     /// The pool for requests without another decision by a policy.
-    pub pool: Rc<LocalPool>,
+    pub pool: Rc<PoolInForce>,
     /// TLS of clients; `None`: clients use no TLS.
     pub tls: Option<Arc<LiveTls>>,
     /// Connection policies; `None`: all connections are allowed.
@@ -163,7 +167,7 @@ struct Servers<'a> {
     table: &'a LiveTable,
     withheld: WithheldNames<'a>,
     copy_mark: Rc<[u8]>,
-    pools: &'a Rc<[Rc<LocalPool>]>,
+    pools: &'a Pools,
     fields: Rc<RefCell<Fields>>,
     worker: usize,
 }
@@ -255,17 +259,19 @@ impl LocalTable {
     /// The worker's view of `table`. Members in `previous` keep their idle connections.
     pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
         let snapshot = &table.snapshot;
-        let old_pools: HashMap<*const LivePool, &Rc<LocalPool>> = previous
+        let old_pools: HashMap<*const LivePool, Rc<LocalPool>> = previous
             .iter()
             .flat_map(|old| old.pools.iter())
-            .map(|pool| (Arc::as_ptr(&pool.live), pool))
+            .map(|pool| (Arc::as_ptr(pool.live()), pool.now()))
             .collect();
-        let pools: Rc<[Rc<LocalPool>]> = (0..)
+        let content = Rc::new(Cell::new(snapshot.resolved.content));
+        let pools: Pools = (0..)
             .zip(&table.pools)
             .map(|(index, live)| {
-                let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &***old);
+                let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &**old);
                 let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
-                Rc::new(LocalPool::new(snapshot, index, live, old, worker, seed))
+                let view = LocalPool::new(snapshot, index, live, old, worker, seed);
+                PoolInForce::new(view, &content)
             })
             .collect();
         let servers = Servers {
@@ -289,7 +295,8 @@ impl LocalTable {
         }
         let has_compression = snapshot.virtual_servers.iter().any(|it| it.compression.is_some());
         let snapshot = Arc::clone(snapshot);
-        Self { generation: table.generation, snapshot, has_compression, servers, listeners, pools }
+        let generation = table.generation;
+        Self { generation, snapshot, has_compression, servers, listeners, pools, content }
     }
 
     /// The virtual server with this listener.
@@ -318,29 +325,60 @@ impl LocalTable {
     }
 
     /// All pools in the order of the snapshot.
-    pub fn pools(&self) -> &Rc<[Rc<LocalPool>]> {
+    pub fn pools(&self) -> &Pools {
         &self.pools
     }
 
-    /// The members of this table that `next` does not contain.
-    pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
-        let kept: std::collections::HashSet<*const LocalMember> =
-            next.members().map(Rc::as_ptr).collect();
-        self.members().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
+    /// The members of some pools have changed, by their indexes, and nothing else: takes these pools from `table`. Returns
+    /// the members that are gone: connections to them are not kept any more.
+    pub fn take_members(
+        &mut self,
+        table: &LiveTable,
+        changed: &[usize],
+        worker: usize,
+    ) -> Vec<Rc<LocalMember>> {
+        let mut gone = Vec::new();
+        for &index in changed {
+            let pool = &self.pools[index];
+            let before = pool.put(pool.now().with_members(&table.pools[index], worker));
+            gone.extend(member::gone(&before.members, &pool.now().members));
+        }
+        gone.iter().for_each(|member| member.retired.set(true));
+        for traffic in self.servers.values().filter_map(|server| server.traffic.as_ref()) {
+            traffic.take_members(table, changed);
+        }
+        self.snapshot = Arc::clone(&table.snapshot);
+        self.content.set(table.snapshot.resolved.content);
+        gone
+    }
+
+    /// The members of this table that `next` does not contain: connections to them are not kept any more.
+    pub fn retire_members(&self, next: &Self) -> Vec<Rc<LocalMember>> {
+        let kept: HashSet<*const LocalMember> =
+            next.members().map(|member| Rc::as_ptr(&member)).collect();
+        let is_gone = |member: &Rc<LocalMember>| !kept.contains(&Rc::as_ptr(member));
+        let gone: Vec<Rc<LocalMember>> = self.members().filter(is_gone).collect();
+        gone.iter().for_each(|member| member.retired.set(true));
+        gone
     }
 
     /// The members of all pools.
-    pub fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {
-        self.pools.iter().flat_map(|pool| pool.members.iter())
+    pub fn members(&self) -> impl Iterator<Item = Rc<LocalMember>> {
+        self.pools.iter().flat_map(|pool| pool.now().members.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use weir_config::{Resolutions, parse};
+    use weir_core::clock::Clock;
+
+    use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+    use crate::arena::ConnectionKey;
     use crate::environment::Environment;
+    use crate::local::pool::Preference;
 
     fn snapshot(text: &str) -> Arc<Snapshot> {
         let parsed = parse("test.yaml", text);
@@ -366,6 +404,53 @@ mod tests {
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
         // Only virtual servers with settings that concern requests get `Traffic`.
         assert!(c.traffic.is_some() && d.traffic.is_none());
+    }
+
+    /// The members of pool `p` change while requests are open.
+    #[test]
+    fn what_is_under_way_keeps_the_members_it_began_with() {
+        let of = |members: &str| {
+            snapshot(&format!(
+                "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p }}, b: {{ listen: 127.0.0.1:81, pool: q }} }}\n\
+                 pools: {{ p: {{ members: [ {members} ] }}, q: {{ members: [ 127.0.0.1:9009 ] }} }}\n"
+            ))
+        };
+        let now = Clock::at_us(0);
+        let occupancy = |live: &LiveTable| -> Vec<u32> {
+            live.pools[0].members.iter().map(|member| member.occupancy.load(Relaxed)).collect()
+        };
+        let first =
+            LiveTable::build(of("127.0.0.1:1, 127.0.0.1:2"), None, 1, &Environment::known());
+        let mut table = LocalTable::new(&first, None, 0);
+        let server = Rc::clone(table.server("a").expect("it is there"));
+        let other = table.server("b").expect("it is there").pool.now();
+        let before = server.pool.now();
+        assert_eq!(before.occupy(&[0], now, Preference::Any), Ok(1));
+        assert!(before.newer().is_none());
+        before.members[1].idle.borrow_mut().push(ConnectionKey::NOTHING);
+        // The first member leaves, and another one takes its place in the list.
+        let next = of("127.0.0.1:2, 127.0.0.1:3");
+        let next = first.with_members(next, &[0], &Environment::known());
+        let gone = table.take_members(&next, &[0], 0);
+        assert_eq!(gone.iter().map(|it| &*it.live.label).collect::<Vec<_>>(), ["127.0.0.1:1"]);
+        let after = server.pool.now();
+        assert!(before.newer().is_some_and(|newer| Rc::ptr_eq(&newer, &after)));
+        assert!(after.newer().is_none() && !Rc::ptr_eq(&before, &after));
+        assert!(Rc::ptr_eq(&after.members[0], &before.members[1]), "with its idle connections");
+        assert_eq!(after.members[0].idle.borrow().len(), 1);
+        assert_eq!((after.member("127.0.0.1:1"), after.member("127.0.0.1:3")), (None, Some(1)));
+        let of_other = table.server("b").expect("it is there").pool.now();
+        assert!(Rc::ptr_eq(&other, &of_other), "another pool is not touched");
+        // The index of the place is that of another member now; it is given back where it was taken.
+        assert_eq!(occupancy(&next), [1, 0]);
+        assert_eq!(after.occupy(&[0], now, Preference::Any), Ok(1));
+        assert_eq!(occupancy(&next), [1, 1]);
+        before.release(1);
+        assert_eq!(occupancy(&next), [0, 1]);
+        // The former view still serves who has it, by its own indexes.
+        assert_eq!(before.occupy(&[0], now, Preference::Any), Ok(1));
+        assert_eq!(occupancy(&next), [1, 1]);
+        assert_eq!(server.pool.content(), next.snapshot.resolved.content);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Decisions about a request before it is sent to a member: limits, policies, persistence. No I/O happens here.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Ref, RefCell, RefMut};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::local::key_limits::{
     ConnectionPlaces, KeyLimitResult, KeyLimits, LimitPlace, RETRY_AT_A_TIME_S,
 };
 use crate::local::pool::{LocalPool, Preference};
+use crate::local::pools::{PoolInForce, Pools};
 use crate::local::stickiness::Stickiness;
 use crate::local::surroundings::{RequestSurroundings, SeedAndTime, Sources};
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
@@ -35,10 +36,10 @@ use crate::shared::sticky::Sticky;
 pub struct Traffic {
     snapshot: Arc<Snapshot>,
     index: usize,
-    pools: Rc<[Rc<LocalPool>]>,
+    pools: Pools,
     /// One per persistence and pool, those of the first persistence first; `None`: the persistence is not used with
     /// this pool.
-    stickies: Box<[Option<Arc<Sticky>>]>,
+    stickies: Box<[RefCell<Option<Arc<Sticky>>>]>,
     /// The persistence cookies of weir that are not sent to members.
     hidden: Option<HiddenCookies>,
     /// Values for expressions, numbered by this snapshot. Its rules may still run after a newer snapshot is active.
@@ -121,7 +122,7 @@ impl Traffic {
     pub fn of(
         table: &LiveTable,
         (index, is_target): (usize, bool),
-        pools: &Rc<[Rc<LocalPool>]>,
+        pools: &Pools,
         fields: &Rc<RefCell<Fields>>,
     ) -> Option<Self> {
         let snapshot = &table.snapshot;
@@ -157,6 +158,7 @@ impl Traffic {
             .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
             .collect();
         let hidden = table.stickies.hidden(stickies.iter().flatten());
+        let stickies = stickies.into_iter().map(RefCell::new).collect();
         let is_split = |action: &Action| matches!(action, Action::Pool(PoolChoice::Split(_)));
         let is_drawn = |rule: &Rule| rule.actions.iter().any(is_split);
         let mut later = server.policies.iter().flat_map(|policy| &policy.response);
@@ -204,9 +206,24 @@ impl Traffic {
         RequestSurroundings::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
     }
 
-    /// The pool with this index in the snapshot.
-    pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
-        &self.pools[index]
+    /// The pool with this index in the snapshot, with its present members.
+    pub fn pool(&self, index: usize) -> Rc<LocalPool> {
+        self.pools[index].now()
+    }
+
+    /// The members of some pools have changed, by their indexes, and nothing else: takes their persistence from `table`.
+    pub(super) fn take_members(&self, table: &LiveTable, changed: &[usize]) {
+        let snapshot = &table.snapshot;
+        for (number, persistence) in snapshot.persistence.iter().enumerate() {
+            for &index in changed {
+                let sticky = &self.stickies[number * snapshot.pools.len() + index];
+                if sticky.borrow().is_some() {
+                    let pool = &snapshot.pools[index];
+                    let now = table.stickies.of(self.settings(), persistence, pool).cloned();
+                    sticky.replace(now);
+                }
+            }
+        }
     }
 
     /// The settings of the virtual server.
@@ -299,7 +316,7 @@ impl Traffic {
         };
         let usable = self.usable(chosen, now);
         // New clients use the fallback. A client stays with its own member if that has a place, even if it is draining.
-        let stays = || matches!(asked.0, Preference::Member(member) if self.pools[chosen].has_place(member, now));
+        let stays = || matches!(asked.0, Preference::Member(member) if self.pool(chosen).has_place(member, now));
         if usable == chosen || stays() {
             return (chosen, asked);
         }
@@ -363,7 +380,7 @@ impl Traffic {
             let asked = self.preference(pool, facts, evaluation, now, decision, scratch);
             match asked.0 {
                 Preference::Member(member) => {
-                    let own = &self.pools[pool];
+                    let own = self.pool(pool);
                     if own.has_place(member, now) || !own.is_down(now) {
                         all.clear();
                         return (pool, Some(asked));
@@ -374,7 +391,7 @@ impl Traffic {
             }
             all.push(OfPool { pool, asked, others: std::mem::take(&mut decision.other_tokens) });
         }
-        let drawn = split.at(place.unwrap_or(draw), |pool| !self.pools[pool].is_down(now));
+        let drawn = split.at(place.unwrap_or(draw), |pool| !self.pool(pool).is_down(now));
         let found = all.drain(..).find(|it| it.pool == drawn);
         let asked = found.map(|found| {
             decision.other_tokens = found.others;
@@ -388,7 +405,7 @@ impl Traffic {
         let mut usable = pool;
         // At most as many steps as pools: a cycle, which configurations cannot have, would end too.
         for _ in 0..self.pools.len() {
-            let (own, instead) = (&self.pools[usable], &self.snapshot.pools[usable].instead);
+            let (own, instead) = (self.pool(usable), &self.snapshot.pools[usable].instead);
             usable = match (instead.fallback, instead.spillover) {
                 (Some(fallback), _) if own.is_down(now) => fallback,
                 // A pool that is down is not full: its substitute is `fallback`, or the `maintenance` page.
@@ -414,23 +431,23 @@ impl Traffic {
     }
 
     /// The substitute of a pool, if no member is up or it is full.
-    pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<&Rc<LocalPool>> {
-        let is_it = |own: &Rc<LocalPool>| Arc::ptr_eq(&own.live, &pool.live);
+    pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<Rc<LocalPool>> {
+        let is_it = |own: &Rc<PoolInForce>| Arc::ptr_eq(own.live(), &pool.live);
         let index = self.pools.iter().position(is_it)?;
         let usable = self.usable(index, now);
-        (usable != index).then(|| &self.pools[usable])
+        (usable != index).then(|| self.pool(usable))
     }
 
     /// The persistence by connection IDs for this virtual server and pool, and the pool.
-    pub fn connection_ids(&self, pool: &str) -> Option<(&Rc<LocalPool>, &Arc<Sticky>)> {
-        let index = self.pools.iter().position(|own| *own.live.name == *pool)?;
+    pub fn connection_ids(&self, pool: &str) -> Option<(Rc<LocalPool>, Arc<Sticky>)> {
+        let index = self.pools.iter().position(|own| *own.live().name == *pool)?;
         let mut next = self.settings().persistence;
         // At most as many steps as persistences: a cycle of fallbacks ends too.
         for _ in 0..self.snapshot.persistence.len() {
             let persistence = next?;
-            let sticky = self.sticky(persistence as u32, index as u32)?;
-            if matches!(**sticky, Sticky::ConnectionIds(_)) {
-                return Some((&self.pools[index], sticky));
+            let sticky = self.sticky(persistence as u32, index as u32).clone()?;
+            if matches!(*sticky, Sticky::ConnectionIds(_)) {
+                return Some((self.pool(index), sticky));
             }
             next = self.snapshot.persistence[persistence].fallback;
         }
@@ -448,7 +465,7 @@ impl Traffic {
         decision: &mut Decision,
         scratch: &mut Vec<u8>,
     ) -> MemberPreference {
-        let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
+        let chosen = decision.member.as_deref().and_then(|label| self.pool(pool).member(label));
         if let Some(member) = chosen {
             return (Preference::Member(member), None);
         }
@@ -459,12 +476,14 @@ impl Traffic {
         // At most as many steps as persistences: a cycle of fallbacks ends too.
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
-            let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
+            let sticky = self.sticky(persistence, pool as u32);
+            let Some(sticky) = &*sticky else { break };
             // The cookie of a fallback persistence is not set.
             let mut unused = OtherTokens::default();
             let others =
                 if stickiness.is_none() { &mut decision.other_tokens } else { &mut unused };
-            let (preference, found) = ask(sticky, facts, evaluation, now, (scratch, others));
+            let asked = (persistence, sticky);
+            let (preference, found) = ask(asked, facts, evaluation, now, (scratch, others));
             stickiness = stickiness.or(found);
             if let Some(preference) = preference {
                 if let (Preference::Member(member), Some(stickiness)) =
@@ -481,9 +500,16 @@ impl Traffic {
         (self.balanced(pool, facts, evaluation, scratch), stickiness)
     }
 
-    fn sticky(&self, persistence: u32, pool: u32) -> Option<&Arc<Sticky>> {
+    /// A persistence with the members that a pool has now; `None`: this is not the view of the pool that is in force here.
+    pub fn sticky_now(&self, persistence: u32, pool: &Rc<LocalPool>) -> Option<Arc<Sticky>> {
+        let index = self.pools.iter().position(|own| Arc::ptr_eq(own.live(), &pool.live))?;
+        let is_in_force = Rc::ptr_eq(&self.pool(index), pool);
+        is_in_force.then(|| self.sticky(persistence, index as u32).clone()).flatten()
+    }
+
+    fn sticky(&self, persistence: u32, pool: u32) -> Ref<'_, Option<Arc<Sticky>>> {
         let pools = self.snapshot.pools.len();
-        self.stickies[persistence as usize * pools + pool as usize].as_ref()
+        self.stickies[persistence as usize * pools + pool as usize].borrow()
     }
 
     /// The preference of the pool's load balancing, by key or none.
@@ -524,7 +550,7 @@ impl Traffic {
     ) -> (Rc<LocalPool>, Preference) {
         let usable = self.usable(pool, now);
         let preference = self.balanced(usable, facts, evaluation, scratch);
-        (Rc::clone(&self.pools[usable]), preference)
+        (self.pool(usable), preference)
     }
 
     /// Counts the rules that were followed.
@@ -538,7 +564,7 @@ impl Traffic {
 /// Asks a persistence about a request: the member, if known, and the value to remember. Tokens of other pools are left
 /// in `others`.
 fn ask(
-    sticky: &Arc<Sticky>,
+    (persistence, sticky): (u32, &Arc<Sticky>),
     facts: &Facts<'_>,
     evaluation: &mut Evaluation<'_>,
     now: Clock,
@@ -546,10 +572,10 @@ fn ask(
 ) -> (Option<Preference>, Option<Stickiness>) {
     let stickiness = |is_stale, key| {
         let sticky = Arc::clone(sticky);
-        Some(Stickiness { sticky, key, known: None, is_stale })
+        Some(Stickiness { sticky, persistence, key, known: None, is_stale })
     };
     let in_table = |places: &Places, key: Option<u64>| {
-        let found = key.and_then(|key| places.table.find(key, now.now_ms()));
+        let found = key.and_then(|key| places.find(key, now.now_ms()));
         (found.map(Preference::Member), stickiness(found.is_none(), key))
     };
     let key = |hash: &KeyedHash, value: Option<&[u8]>| {
@@ -569,7 +595,7 @@ fn ask(
                 AddressOf::Client => facts.client,
                 AddressOf::Server => facts.server,
             };
-            let key = address.map(|address| places.table.key_of_address(address.ip()));
+            let key = address.map(|address| places.key_of_address(address.ip()));
             in_table(places, key)
         }
         Sticky::Learned { of, learn, places } => {
@@ -579,7 +605,7 @@ fn ask(
                 // Nothing will be stored.
                 ([], None) => (None, None),
                 ([], Some(_)) => in_table(places, None),
-                (value, _) => in_table(places, Some(places.table.key_of_bytes(value))),
+                (value, _) => in_table(places, Some(places.key_of_bytes(value))),
             }
         }
         Sticky::ConnectionIds(ids) => {

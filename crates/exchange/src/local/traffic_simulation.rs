@@ -172,8 +172,10 @@ impl World {
         }
     }
 
-    /// Removes a member, or adds one at a random position; or adds or removes the second pool.
+    /// Removes a member, or adds one at a random position; or adds or removes the second pool. If only members change, half of
+    /// the changes are those of a pool in the same table.
     fn reload(&mut self, pool: usize, number: usize) {
+        let was_switching = self.is_switching;
         let order = &mut self.orders[pool];
         match order.iter().position(|&member| member == number) {
             _ if self.random.below(3) == 0 => self.is_switching = !self.is_switching,
@@ -187,15 +189,21 @@ impl World {
             }
         }
         let next = snapshot(&self.orders, self.is_switching, self.persistence);
-        let table = LiveTable::build(next, Some(&self.table), WORKERS, &Environment::known());
-        table.enter_into_force(NOW_MS);
-        self.workers = self
-            .workers
-            .iter()
-            .enumerate()
-            .map(|(id, old)| LocalTable::new(&table, Some(old), id))
-            .collect();
-        self.table = table;
+        let is_of_members = was_switching == self.is_switching && pool < self.table.pools.len();
+        if is_of_members && self.random.below(2) == 0 {
+            self.table = self.table.with_members(next, &[pool], &Environment::known());
+            self.table.pools[pool].enter_into_force(NOW_MS);
+            for (id, worker) in self.workers.iter_mut().enumerate() {
+                worker.take_members(&self.table, &[pool], id);
+            }
+        } else {
+            let table = LiveTable::build(next, Some(&self.table), WORKERS, &Environment::known());
+            table.enter_into_force(NOW_MS);
+            let workers = self.workers.iter().enumerate();
+            let workers = workers.map(|(id, old)| LocalTable::new(&table, Some(old), id));
+            self.workers = workers.collect();
+            self.table = table;
+        }
         // The table of addresses forgets the clients of removed members; a cookie stays with its client.
         for client in self.clients.iter_mut().filter(|client| client.cookie.is_none()) {
             let [first, second] = &mut client.homes;
@@ -238,7 +246,7 @@ impl World {
             traffic.decide(&facts, &mut evaluation, &server.live, now, &mut decision, scratches);
         let RoutingVerdict::Forward(route) = verdict else { panic!("{verdict:?}") };
         assert_eq!(route.pool, wanted);
-        let pool = Rc::clone(traffic.pool(route.pool));
+        let pool = traffic.pool(route.pool);
         let member = pool.occupy(&[], now, route.preference).ok()?;
         let stickiness = route.stickiness.expect("somebody keeps it");
         if stickiness.known != Some(member) || stickiness.is_stale {

@@ -83,6 +83,11 @@ impl<'a> WithheldNames<'a> {
     }
 }
 
+/// Whether names are withheld anywhere. Then it matters to other virtual servers which addresses a pool has.
+pub fn are_any(snapshot: &Snapshot) -> bool {
+    snapshot.virtual_servers.iter().any(|server| !names_of(server).is_empty())
+}
+
 /// An address as the kernel understands it: an IPv4 address that is written as an IPv6 address is the IPv4 address.
 fn plain(address: &Address) -> Address {
     match address {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
 
-use crate::local::pool::LocalMember;
+use crate::local::member::LocalMember;
 
 /// The log output of a finished transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Messages of transactions for operators.
 
-use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::member::LocalMember;
+use crate::local::pool::LocalPool;
 use crate::parts::failure::Blame;
 use crate::parts::inspection_report::InspectionReport;
 use crate::parts::request_context::RequestContext;

@@ -3,7 +3,7 @@
 use weir_http::fields::values;
 use weir_http::message::{Field, Framing, RequestHead, ResponseHead, Version};
 
-use crate::local::pool::Forms;
+use crate::local::forms::Forms;
 use crate::local::table::LocalServer;
 
 /// The pace of an exchange's bodies.

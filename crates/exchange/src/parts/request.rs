@@ -7,7 +7,7 @@ use weir_http::h2::Answer;
 use weir_http::h2::message::{LineSink as _, Lines, LinesWriter, RequestForward, write_request};
 use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
-use crate::local::pool::Forms;
+use crate::local::forms::Forms;
 use crate::parts::end::{End, OwnedTrailers};
 use crate::parts::tools::Tools;
 use crate::parts::websocket::{self, Handshake};

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use weir_http::message::Version;
 use weir_http::trace_context::TraceParent;
 
-use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::member::LocalMember;
+use crate::local::pool::LocalPool;
 use crate::parts::failure::MemberFailure;
 
 /// Maximum length of a text in a record.

@@ -2,7 +2,7 @@
 
 use weir_core::datagram::Train;
 
-use crate::local::pool::LocalMember;
+use crate::local::member::LocalMember;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::session::Session;

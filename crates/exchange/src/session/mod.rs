@@ -26,7 +26,8 @@ use weir_core::datagram::Flow;
 
 use crate::arena::{ListenerKey, SessionKey};
 use crate::local::key_limits::ConnectionPlaces;
-use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::member::LocalMember;
+use crate::local::pool::LocalPool;
 use crate::local::stickiness::{PersistenceResult as Stayed, Stickiness};
 use crate::local::table::LocalServer;
 use crate::parts::tries::{Lease, Tries};

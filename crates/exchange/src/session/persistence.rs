@@ -57,9 +57,9 @@ impl SessionPersistence {
         }
     }
 
-    /// Switches to the settings after a reload.
+    /// Switches to the settings after a reload, or to other members.
     fn follow(&mut self, server: &Rc<LocalServer>) {
-        if Rc::ptr_eq(server, &self.server) {
+        if Rc::ptr_eq(server, &self.server) && self.pool.newer().is_none() {
             return;
         }
         self.server = Rc::clone(server);
@@ -67,7 +67,7 @@ impl SessionPersistence {
         if let Some((pool, sticky)) =
             traffic.and_then(|traffic| traffic.connection_ids(&self.pool.live.name))
         {
-            (self.pool, self.sticky) = (Rc::clone(pool), Arc::clone(sticky));
+            (self.pool, self.sticky) = (pool, sticky);
         }
     }
 

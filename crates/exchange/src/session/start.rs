@@ -134,14 +134,14 @@ impl Tools {
         self.places.clear();
         match verdict {
             RoutingVerdict::Forward(route) => Route {
-                pool: Rc::clone(traffic.pool(route.pool)),
+                pool: traffic.pool(route.pool),
                 preference: route.preference,
                 stickiness: route.stickiness,
             },
             // No other setting applies to datagrams.
             _ => {
                 debug_assert!(false, "nothing is decided of a session but its member");
-                let pool = Rc::clone(&server.pool);
+                let pool = server.pool.now();
                 Route { pool, preference: Preference::Any, stickiness: None }
             }
         }
@@ -164,7 +164,7 @@ impl<S: Copy> Session<S> {
         let client = source.flow.client;
         let route = match &server.traffic {
             None => {
-                let pool = Rc::clone(&server.pool);
+                let pool = server.pool.now();
                 Route { pool, preference: Preference::Any, stickiness: None }
             }
             Some(traffic) => {

@@ -30,6 +30,7 @@
 
 mod copy;
 mod former;
+mod members;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -37,18 +38,17 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use former::Former;
-use weir_config::snapshot::{
-    Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot, VirtualServer,
-};
+use members::PoolBuildFacts;
+use weir_config::snapshot::{Address, KeyLimit, KeyMeasure, RuleName, Snapshot, VirtualServer};
 use weir_core::admin_state::AdminState;
-use weir_core::balance::{MaglevTable, NamedMember, ResponseTime};
+use weir_core::balance::ResponseTime;
 use weir_core::keyed_hash::KeyedHash;
 use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettings};
 
 use crate::environment::Environment;
 use crate::shared::counters::{
-    HistogramTotals, MemberCounters, MemberTimes, Own, OwnPoolCounters, PerWorker, PoolCounters,
-    RuleCounters, VirtualServerCounters,
+    HistogramTotals, MemberCounters, MemberTimes, Own, PerWorker, PoolCounters, RuleCounters,
+    VirtualServerCounters,
 };
 use crate::shared::logins::Logins;
 use crate::shared::server_tls::LiveTls;
@@ -57,6 +57,7 @@ use crate::shared::sticky::Stickies;
 use crate::shared::waf_rules::WafRules;
 
 pub use former::RemovedObjects;
+pub use members::PoolMembers;
 
 /// A snapshot together with the live state of its objects. The vectors have the order of the snapshot.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub struct LiveTable {
     /// TLS of each virtual server.
     pub tls: Vec<Option<Arc<LiveTls>>>,
     /// One per `snapshot.pools`.
-    pub pools: Vec<TablePool>,
+    pub pools: Vec<Arc<PoolMembers>>,
     /// Persistence state.
     pub stickies: Stickies,
     /// One per `snapshot.key_limits`.
@@ -86,17 +87,6 @@ pub struct LiveTable {
     /// The number of this table within the process, from 1.
     pub generation: u64,
     workers: usize,
-}
-
-/// One pool of a [`LiveTable`].
-#[derive(Debug, Clone)]
-pub struct TablePool {
-    /// State of the pool.
-    pub pool: Arc<LivePool>,
-    /// One per member of the pool in the snapshot.
-    pub members: Vec<Arc<LiveMember>>,
-    /// Maps keys of requests to members, if balancing needs it.
-    pub maglev: Option<Arc<MaglevTable>>,
 }
 
 /// The number of times that a rule was followed, per worker.
@@ -174,6 +164,18 @@ pub struct LiveMember {
 }
 
 impl LivePool {
+    /// A pool that no earlier table has.
+    fn new(name: &Arc<str>, number: u64, workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            name: Arc::clone(name),
+            number,
+            epoch: AtomicU32::new(0),
+            waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            waiting: AtomicU32::new(0),
+            counters: PerWorker::new(workers),
+        })
+    }
+
     /// The times since which the first request waits, one per worker.
     pub fn waiting_words(&self) -> impl Iterator<Item = u64> + Clone {
         self.waiting_since_ms.iter().map(|word| word.load(SeqCst))
@@ -431,14 +433,18 @@ impl LiveTable {
         let virtual_servers = snapshot.virtual_servers.iter().map(server).collect();
         let generation = previous.map_or(1, |table| table.generation + 1);
         let tls = tls(&snapshot, previous);
-        let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
-        let pools: Vec<TablePool> = snapshot
+        let making = PoolBuildFacts { is_keyed: is_keyed(&snapshot), workers };
+        let pools: Vec<Arc<PoolMembers>> = snapshot
             .pools
             .iter()
             .zip(generation << 32..)
-            .map(|(pool, number)| TablePool::build((number, pool), &former, is_keyed, workers))
+            .map(|(pool, number)| {
+                let live = former.pool(&pool.name);
+                let live = live.unwrap_or_else(|| LivePool::new(&pool.name, number, workers));
+                Arc::new(PoolMembers::build(live, pool, &former, making))
+            })
             .collect();
-        keep_times(&pools, snapshot.data_plane.member_histograms.then_some(workers));
+        keep_times(pools.iter(), snapshot.data_plane.member_histograms.then_some(workers));
         let clock = outside.clock;
         let old_stickies = previous.map(|table| &table.stickies);
         let stickies = Stickies::build(&snapshot, old_stickies, outside);
@@ -461,15 +467,46 @@ impl LiveTable {
         table
     }
 
+    /// This table after a change of the members of some pools, by their indexes, and of nothing else. What is not about these
+    /// members is shared with this table. `snapshot`: the snapshot of this table with these members.
+    pub fn with_members(
+        &self,
+        snapshot: Arc<Snapshot>,
+        changed: &[usize],
+        outside: &Environment,
+    ) -> Self {
+        let making = PoolBuildFacts { is_keyed: is_keyed(&snapshot), workers: self.workers };
+        let mut pools = self.pools.clone();
+        for &index in changed {
+            let settings = &snapshot.pools[index];
+            pools[index] = Arc::new(self.pools[index].changed_to(settings, &self.departed, making));
+        }
+        if snapshot.data_plane.member_histograms {
+            keep_times(changed.iter().map(|index| &pools[*index]), Some(self.workers));
+        }
+        let has_other_labels = |index: &&usize| !self.pools[**index].has_labels_of(&pools[**index]);
+        let relabelled: Vec<usize> = changed.iter().filter(has_other_labels).copied().collect();
+        let stickies = self.stickies.with_members(&snapshot, &relabelled, outside);
+        Self {
+            virtual_servers: self.virtual_servers.clone(),
+            tls: self.tls.clone(),
+            stickies,
+            key_limits: self.key_limits.clone(),
+            key_hash: self.key_hash,
+            logins: self.logins.clone(),
+            rules: self.rules.clone(),
+            waf_rules: self.waf_rules.clone(),
+            departed: self.departed.after(&self.pools, &pools, changed),
+            generation: self.generation + 1,
+            workers: self.workers,
+            pools,
+            snapshot,
+        }
+    }
+
     /// The table becomes active: a member without monitors counts as up.
     pub fn enter_into_force(&self, now_ms: u64) {
-        let pools = self.snapshot.pools.iter().zip(&self.pools);
-        for (pool, live) in pools {
-            let members = pool.members.iter().zip(&live.members);
-            for (_, live) in members.filter(|(it, _)| it.monitors(&pool.monitors).is_empty()) {
-                live.set_health(Health::Up, now_ms);
-            }
-        }
+        self.pools.iter().for_each(|pool| pool.enter_into_force(now_ms));
     }
 
     /// The number of clients for which the tables of limits had no room.
@@ -484,8 +521,13 @@ impl LiveTable {
 }
 
 /// Begins or ends the histograms of response times of all members.
-fn keep_times(pools: &[TablePool], workers: Option<usize>) {
-    pools.iter().flat_map(|pool| &pool.members).for_each(|member| member.keep_times(workers));
+fn keep_times<'a>(pools: impl Iterator<Item = &'a Arc<PoolMembers>>, workers: Option<usize>) {
+    pools.flat_map(|pool| &pool.members).for_each(|member| member.keep_times(workers));
+}
+
+/// Whether some persistence selects members by keys of requests.
+fn is_keyed(snapshot: &Snapshot) -> bool {
+    snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed())
 }
 
 /// The TLS of each virtual server. Tickets and sessions of clients stay valid under the same name.
@@ -552,69 +594,6 @@ fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> V
 /// A hash with a random key of this process.
 fn own_hash(outside: &Environment) -> KeyedHash {
     KeyedHash::new(outside.random())
-}
-
-impl TablePool {
-    /// The counters of one worker, for that worker to keep.
-    pub fn own_counters(&self, worker: usize) -> OwnPoolCounters {
-        // Another thread may begin or end those of members now: then there are none for this table.
-        let times: Option<_> = self.members.iter().map(|member| member.own_times(worker)).collect();
-        OwnPoolCounters::new(self.pool.counters.own(worker), times.unwrap_or_default())
-    }
-
-    /// `is_keyed`: some persistence selects members by keys of requests.
-    fn build(
-        (number, pool): (u64, &Pool),
-        former: &Former,
-        is_keyed: bool,
-        workers: usize,
-    ) -> Self {
-        let live = former.pool(&pool.name).unwrap_or_else(|| {
-            Arc::new(LivePool {
-                name: Arc::clone(&pool.name),
-                number,
-                epoch: AtomicU32::new(0),
-                waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
-                waiting: AtomicU32::new(0),
-                counters: PerWorker::new(workers),
-            })
-        });
-        let members = pool
-            .members
-            .iter()
-            .map(|member| {
-                if let Some(former) = former.member(&live, &member.address) {
-                    return former;
-                }
-                let is_monitored = !member.monitors(&pool.monitors).is_empty();
-                let initial = if is_monitored { Health::Pending } else { Health::Up };
-                Arc::new(LiveMember {
-                    pool: Arc::clone(&live),
-                    address: member.address.clone(),
-                    label: Arc::clone(&member.label),
-                    occupancy: AtomicU32::new(0),
-                    rate: SharedLimit::default(),
-                    counters: PerWorker::new(workers),
-                    times: RwLock::default(),
-                    health: AtomicU8::new(initial as u8),
-                    up_since_ms: AtomicU64::new(0),
-                    response_time: AtomicU64::new(ResponseTime::UNKNOWN.to_bits()),
-                    state_override: AtomicU8::new(override_to_bits(None)),
-                    passive: AtomicU64::new(Passive::CLEAN.to_bits()),
-                    ejected_for: AtomicU16::new(0),
-                })
-            })
-            .collect();
-        let is_keyed = is_keyed || !matches!(pool.balance, Balance::Method(_));
-        let maglev = is_keyed.then(|| {
-            let members = pool.members.iter();
-            let members: Vec<NamedMember<'_>> = members
-                .map(|member| NamedMember { name: &member.label, weight: member.weight })
-                .collect();
-            Arc::new(MaglevTable::new(&members))
-        });
-        Self { pool: live, members, maglev }
-    }
 }
 
 #[cfg(test)]
@@ -707,6 +686,76 @@ mod tests {
         assert_eq!(overrides(&second), [Some(AdminState::Drain), None]);
         let third = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&second));
         assert_eq!(overrides(&third), [None, Some(AdminState::Drain)]);
+    }
+
+    #[test]
+    fn other_members_of_a_pool_leave_everything_else_as_it_is() {
+        let of = |members: &str| {
+            let text = format!(
+                "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+                 pools: {{ p: {{ balance: source_address, members: {members} }}, q: {{ members: [ 127.0.0.1:9 ] }} }}\n"
+            );
+            let config = weir_config::parse("test.yaml", &text).config.expect("a configuration");
+            Arc::new(config.snapshot(&weir_config::Resolutions::default()))
+        };
+        let with = |table: &LiveTable, members: &str| {
+            table.with_members(of(members), &[0], &Environment::known())
+        };
+        let first =
+            LiveTable::build(of("[ 127.0.0.1:1, 127.0.0.1:2 ]"), None, 1, &Environment::known());
+        let [one, two] = [0, 1].map(|index| Arc::clone(&first.pools[0].members[index]));
+        two.set_state_override(Some(AdminState::Drain));
+        two.occupancy.store(1, Relaxed);
+        let second =
+            with(&first, "[ 127.0.0.1:2, 127.0.0.1:3, { address: \"127.0.0.1:1\", weight: 7 } ]");
+        let members = &second.pools[0].members;
+        assert!(Arc::ptr_eq(&members[0], &two) && Arc::ptr_eq(&members[2], &one));
+        assert_eq!(members[0].state_override(), Some(AdminState::Drain));
+        assert_eq!(second.pools[0].settings.members[2].weight, 7);
+        assert_eq!(
+            [0, 2].map(|index| second.pools[0].index_of(&members[index].label)),
+            [Some(0), Some(2)]
+        );
+        assert!(Arc::ptr_eq(&second.pools[1], &first.pools[1]), "another pool");
+        assert!(Arc::ptr_eq(&second.pools[0].pool, &first.pools[0].pool), "state of the pool");
+        assert!(Arc::ptr_eq(&second.virtual_servers[0], &first.virtual_servers[0]));
+        assert_eq!((second.generation, second.departed.members().count()), (2, 0));
+        // A member that leaves and is still in use comes back as itself, without what a command had set.
+        let third = with(&second, "[ 127.0.0.1:3 ]");
+        assert_eq!(third.pools[0].members.len(), 1);
+        assert_eq!(third.departed.members().count(), 2);
+        drop((one, first, second));
+        assert_eq!(third.departed.members().count(), 1, "nobody uses the other");
+        let fourth = with(&third, "[ 127.0.0.1:3, 127.0.0.1:2 ]");
+        let back = &fourth.pools[0].members[1];
+        assert!(Arc::ptr_eq(back, &two) && back.state_override().is_none());
+        assert_eq!(back.occupancy.load(Relaxed), 1);
+        assert_eq!(fourth.departed.members().count(), 0);
+    }
+
+    #[test]
+    fn the_table_for_keys_stays_unless_a_label_or_a_weight_differs() {
+        let of = |members: &str| {
+            let text = format!(
+                "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+                 pools: {{ p: {{ balance: source_address, members: {members} }} }}\n"
+            );
+            let config = weir_config::parse("test.yaml", &text).config.expect("a configuration");
+            Arc::new(config.snapshot(&weir_config::Resolutions::default()))
+        };
+        let first =
+            LiveTable::build(of("[ 127.0.0.1:1, 127.0.0.1:2 ]"), None, 1, &Environment::known());
+        let check = |members: &str, is_kept: bool| {
+            let next = first.with_members(of(members), &[0], &Environment::known());
+            let [before, now] = [&first, &next].map(|it| it.pools[0].maglev.clone().expect("keys"));
+            assert_eq!(Arc::ptr_eq(&before, &now), is_kept, "{members}");
+        };
+        check("[ 127.0.0.1:1, { address: \"127.0.0.1:2\", state: drain } ]", true);
+        check("[ 127.0.0.1:1, { address: \"127.0.0.1:2\", connections_max: 3 } ]", true);
+        check("[ 127.0.0.1:1, { address: \"127.0.0.1:2\", weight: 2 } ]", false);
+        check("[ 127.0.0.1:2, 127.0.0.1:1 ]", false);
+        check("[ 127.0.0.1:1 ]", false);
+        check("[ 127.0.0.1:1, 127.0.0.1:3 ]", false);
     }
 
     #[test]

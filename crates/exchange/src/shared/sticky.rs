@@ -105,7 +105,7 @@ struct Place {
 /// The persistence state of a snapshot.
 #[derive(Debug)]
 pub struct Stickies {
-    by_place: HashMap<Place, Arc<Sticky>>,
+    by_place: Arc<HashMap<Place, Arc<Sticky>>>,
     /// The pools of cookies that are not sent to members, under all keys, in ascending order.
     hidden_pools: Arc<[PoolId]>,
     /// Random secret keys, for settings without a key file: the same since the first table of the process.
@@ -126,42 +126,58 @@ impl Stickies {
         let drawn_keys =
             previous.map_or_else(|| drawn_keys(outside), |it| Arc::clone(&it.drawn_keys));
         let own_keys = Arc::clone(snapshot.own_keys.as_ref().unwrap_or(&drawn_keys));
-        let mut stickies = Self {
-            by_place: HashMap::new(),
-            hidden_pools: hidden_pools(snapshot, &own_keys),
-            drawn_keys,
-            own_keys: Arc::clone(&own_keys),
-        };
+        let mut by_place = HashMap::new();
         for server in &snapshot.virtual_servers {
             let reach = ReachablePools::of(server, snapshot);
             for &persistence in &reach.persistence {
                 for &pool in &reach.pools {
-                    let (persistence, pool) =
-                        (&snapshot.persistence[persistence], &snapshot.pools[pool]);
-                    let place = place_of(server, persistence, pool);
-                    if stickies.by_place.contains_key(&place) {
+                    let both = (&*snapshot.persistence[persistence], &*snapshot.pools[pool]);
+                    let place = place_of(server, both.0, both.1);
+                    if by_place.contains_key(&place) {
                         continue;
                     }
                     let old = previous.and_then(|previous| previous.by_place.get(&place));
-                    // The same object if possible: workers still write to it.
-                    if let Some(old) = old
-                        && old.is_the_same_table(persistence, pool)
-                    {
-                        stickies.by_place.insert(place, Arc::clone(old));
-                        continue;
-                    }
-                    let old = old.map(|old| &**old);
-                    let sticky = Sticky::new(persistence, pool, &own_keys, (old, now_ms));
-                    if let (Sticky::ConnectionIds(new), Some(Sticky::ConnectionIds(old))) =
-                        (&sticky, old)
-                    {
-                        new.take_over(old, now_ms);
-                    }
-                    stickies.by_place.insert(place, Arc::new(sticky));
+                    by_place.insert(place, Sticky::after(old, both, &own_keys, now_ms));
                 }
             }
         }
-        stickies
+        Self {
+            by_place: Arc::new(by_place),
+            hidden_pools: hidden_pools(snapshot, &own_keys),
+            drawn_keys,
+            own_keys,
+        }
+    }
+
+    /// The state after a change of the members of some pools, by their indexes, and of nothing else.
+    pub fn with_members(
+        &self,
+        snapshot: &Snapshot,
+        changed: &[usize],
+        outside: &Environment,
+    ) -> Self {
+        let now_ms = outside.clock.now_ms();
+        let pools: HashMap<&str, &Pool> = changed
+            .iter()
+            .map(|index| &*snapshot.pools[*index])
+            .map(|it| (&*it.name, it))
+            .collect();
+        let mut by_place = Arc::clone(&self.by_place);
+        let persistence = |name: &str| snapshot.persistence.iter().find(|it| *it.name == *name);
+        for (place, old) in &*self.by_place {
+            if let Some(pool) = pools.get(&*place.pool)
+                && let Some(persistence) = persistence(&place.persistence)
+            {
+                let new = Sticky::after(Some(old), (persistence, pool), &self.own_keys, now_ms);
+                Arc::make_mut(&mut by_place).insert(place.clone(), new);
+            }
+        }
+        Self {
+            by_place,
+            hidden_pools: Arc::clone(&self.hidden_pools),
+            drawn_keys: Arc::clone(&self.drawn_keys),
+            own_keys: Arc::clone(&self.own_keys),
+        }
     }
 
     /// A copy with the same clients, for requests of some virtual servers only. Requests to the copy change nothing
@@ -173,7 +189,7 @@ impl Stickies {
         let reached = self.by_place.iter().filter(|(place, _)| is_reached(place));
         let copied = reached.map(|(place, sticky)| (place.clone(), sticky.copied(now_ms)));
         Self {
-            by_place: copied.collect(),
+            by_place: Arc::new(copied.collect()),
             hidden_pools: Arc::clone(&self.hidden_pools),
             drawn_keys: Arc::clone(&self.drawn_keys),
             own_keys: Arc::clone(&self.own_keys),
@@ -202,7 +218,7 @@ impl Stickies {
     pub fn losses(&self) -> u64 {
         let of = |sticky: &Arc<Sticky>| match &**sticky {
             Sticky::Address { places, .. } | Sticky::Learned { places, .. } => {
-                places.table.losses().total()
+                places.losses().total()
             }
             Sticky::ConnectionIds(ids) => ids.losses().total(),
             _ => 0,
@@ -291,6 +307,25 @@ fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize
 }
 
 impl Sticky {
+    /// The persistence for the members that a pool has now. `old`: its predecessor, whose clients it takes over.
+    fn after(
+        old: Option<&Arc<Self>>,
+        (persistence, pool): (&Persistence, &Pool),
+        own_keys: &Arc<Keys>,
+        now_ms: u64,
+    ) -> Arc<Self> {
+        // The same object if possible: workers still write to it.
+        if let Some(old) = old.filter(|old| old.is_the_same_table(persistence, pool)) {
+            return Arc::clone(old);
+        }
+        let old = old.map(|old| &**old);
+        let new = Self::new(persistence, pool, own_keys, (old, now_ms));
+        if let (Self::ConnectionIds(new), Some(Self::ConnectionIds(old))) = (&new, old) {
+            new.take_over(old, now_ms);
+        }
+        Arc::new(new)
+    }
+
     /// Whether it is a table with the same settings, and nothing else.
     fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
         match (self, &persistence.kind) {

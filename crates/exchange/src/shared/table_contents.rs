@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use weir_core::persistence::source::SourceEntry;
 
-use crate::shared::shared_table::SourceTable;
 use crate::shared::sticky::{Stickies, Sticky};
 
 /// A table.
@@ -28,16 +27,17 @@ impl TableContents {
     /// All current tables. Reads each table completely.
     pub fn all(stickies: &Stickies, now_ms: u64) -> impl Iterator<Item = Self> {
         stickies.tables().filter_map(move |(place, sticky)| {
-            let (table, labels) = parts(sticky)?;
-            let lengths = match sticky {
-                Sticky::ConnectionIds(ids) => ids.lengths(),
-                _ => 0,
+            let word = |(hash, entry): (u64, SourceEntry)| (hash, entry.to_bits());
+            let (entries, lengths) = match sticky {
+                Sticky::ConnectionIds(ids) => {
+                    (ids.parts().0.entries(now_ms).map(word).collect(), ids.lengths())
+                }
+                _ => (sticky.places()?.entries(now_ms).map(word).collect(), 0),
             };
-            let entries = table.entries(now_ms).map(|(hash, entry)| (hash, entry.to_bits()));
             Some(Self {
                 place: place.map(|name| name.to_string()),
-                labels: labels.iter().map(|label| label.to_string()).collect(),
-                entries: entries.collect(),
+                labels: labels(sticky)?.iter().map(|label| label.to_string()).collect(),
+                entries,
                 lengths,
             })
         })
@@ -48,7 +48,7 @@ impl TableContents {
         let mut tables = stickies.tables();
         let found = tables.find(|(place, _)| place.map(|name| &**name) == self.place_names());
         let Some((_, sticky)) = found else { return };
-        let Some((table, labels)) = parts(sticky) else { return };
+        let Some(labels) = labels(sticky) else { return };
         let numbers: HashMap<&str, u32> = labels.iter().map(|label| &**label).zip(0..).collect();
         let numbers: Vec<Option<u32>> =
             self.labels.iter().map(|label| numbers.get(label.as_str()).copied()).collect();
@@ -56,7 +56,11 @@ impl TableContents {
             let entry = SourceEntry::from_bits(bits);
             let number = numbers.get(entry.member as usize).copied().flatten();
             if let Some(number) = number.filter(|_| entry.ends_ms() > now_ms) {
-                table.insert(hash, entry.with_member(number), now_ms);
+                let entry = entry.with_member(number);
+                match sticky {
+                    Sticky::ConnectionIds(ids) => ids.parts().0.insert(hash, entry, now_ms),
+                    _ => sticky.places().into_iter().for_each(|it| it.insert(hash, entry, now_ms)),
+                }
             }
         }
         if let Sticky::ConnectionIds(ids) = sticky {
@@ -69,10 +73,11 @@ impl TableContents {
     }
 }
 
-fn parts(sticky: &Sticky) -> Option<(&SourceTable, &[Arc<str>])> {
+/// The labels of the members of a table, by their numbers in its entries.
+fn labels(sticky: &Sticky) -> Option<&[Arc<str>]> {
     match sticky {
-        Sticky::ConnectionIds(ids) => Some(ids.parts()),
-        _ => sticky.places().map(|places| (&places.table, places.labels())),
+        Sticky::ConnectionIds(ids) => Some(ids.parts().1),
+        _ => sticky.places().map(|places| places.labels()),
     }
 }
 
@@ -81,6 +86,7 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::shared::live::LiveTable;
+    use crate::shared::places::Places;
 
     fn table(members: &str) -> LiveTable {
         let text = format!(
@@ -93,9 +99,9 @@ mod tests {
         LiveTable::build(Arc::new(snapshot), None, 1, &Environment::known())
     }
 
-    fn places(table: &LiveTable) -> &SourceTable {
+    fn places(table: &LiveTable) -> &Places {
         let (_, sticky) = table.stickies.tables().next().expect("a table");
-        parts(sticky).expect("a table").0
+        sticky.places().expect("a table")
     }
 
     #[test]
@@ -125,9 +131,9 @@ mod tests {
         let late_ms = now_ms + 365 * 24 * 3_600_000;
         let third = table("[ 127.0.0.1:2 ]");
         remembered[0].restore(&third.stickies, late_ms);
-        assert_eq!(places(&third).clients(now_ms), 0);
+        assert_eq!(places(&third).entries(now_ms).count(), 0);
         let offloaded = TableContents { place: Default::default(), ..remembered[0].clone() };
         offloaded.restore(&third.stickies, now_ms);
-        assert_eq!(places(&third).clients(now_ms), 0);
+        assert_eq!(places(&third).entries(now_ms).count(), 0);
     }
 }

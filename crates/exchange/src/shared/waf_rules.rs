@@ -11,9 +11,9 @@ use weir_waf::checks::Check;
 use weir_waf::inspection::Inspection;
 
 /// The number of findings per rule, by the rules' ids, and per check.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WafRules {
-    rules: Box<[(u64, Arc<AtomicU64>)]>,
+    rules: Arc<[(u64, Arc<AtomicU64>)]>,
     checks: Arc<[AtomicU64]>,
 }
 

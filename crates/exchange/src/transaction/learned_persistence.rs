@@ -25,7 +25,7 @@ pub fn learn(
     evaluation.set_user(context.user());
     evaluation.render(text, &mut value);
     if !value.is_empty() {
-        places.table.remember(places.table.key_of_bytes(&value), member, clock.now_ms());
+        places.remember(places.key_of_bytes(&value), member, clock.now_ms());
     }
     at.tools().scratch.give(value);
 }

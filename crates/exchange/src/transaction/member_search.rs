@@ -1,13 +1,13 @@
 //! Selection of a member for a transaction, or its wait in the queue.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use weir_config::snapshot::HalfClosed;
 use weir_core::clock::Clock;
 
 use crate::edge::Edge;
-use crate::local::pool::{LocalMember, LocalPool, NoMember};
+use crate::local::member::LocalMember;
+use crate::local::pool::{LocalPool, NoMember, have_same_labels};
 use crate::parts::account::Times;
 use crate::parts::attempt::Attempt;
 use crate::parts::failure::{Blame, MemberFailure};
@@ -147,6 +147,14 @@ impl TransactionEnds {
             live.note_response_time(now_ms, elapsed_us, true);
         }
         mark_failure(at, pool, member, Blame::Failure(why));
+        self.follow_pool();
+    }
+
+    /// Turns to the members that the pool has now, if others have come into force. The transaction has no member.
+    pub fn follow_pool(&mut self) {
+        if let Some(newer) = self.tries.pool.newer() {
+            self.move_to(&newer);
+        }
     }
 
     /// Records the status of a member's response as its success or failure.
@@ -176,32 +184,25 @@ impl TransactionEnds {
         }
     }
 
-    /// Moves a waiting transaction to the same pool of a new table, if that pool is compatible. Members are found by
-    /// their labels; persistence is kept only if the list of members is unchanged.
+    /// Moves a waiting transaction to the same pool of a new table or with other members, if that pool is compatible. Members
+    /// are found by their labels. Persistence is kept, but not over a new table in which the list of members is another.
     pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
-        let labels = |pool: &LocalPool| {
-            pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
-        };
-        if !self.may_go_to(pool) {
+        if !is_written_alike(&self.tries.pool, pool) {
             return;
         }
-        let (old, new) = (labels(&self.tries.pool), labels(pool));
-        self.tries.pool = Rc::clone(pool);
-        if old == new {
+        let before = std::mem::replace(&mut self.tries.pool, Rc::clone(pool));
+        if have_same_labels(&before, pool) {
             return;
         }
-        let moved = |member: u32| pool.member(&old[member as usize]);
+        let moved = |member: u32| pool.member(&before.members[member as usize].live.label);
         self.tries.renumber(moved);
-        if let Some(context) = &mut self.context {
-            context.stickiness = None;
+        let Some(context) = &mut self.context else { return };
+        let Some(stickiness) = &mut context.stickiness else { return };
+        let traffic = self.server.traffic.as_ref();
+        match traffic.and_then(|traffic| traffic.sticky_now(stickiness.persistence, pool)) {
+            Some(sticky) => stickiness.renumber(sticky, moved),
+            None => context.stickiness = None,
         }
-    }
-
-    /// Whether a waiting transaction can move to this pool: its request was already written in the forms of the old
-    /// pool.
-    fn may_go_to(&self, pool: &LocalPool) -> bool {
-        self.tries.pool.forms == pool.forms
-            && self.tries.pool.settings().http2 == pool.settings().http2
     }
 
     /// No member of the pool is up: moves to the pool's fallback, if it has one. Nothing of the request was sent yet.
@@ -209,7 +210,7 @@ impl TransactionEnds {
         let traffic = self.server.traffic.as_ref();
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool {
-            self.tries.begin_anew(pool);
+            self.tries.begin_anew(&pool);
             if let Some(context) = &mut self.context {
                 context.stickiness = None;
             }
@@ -237,6 +238,11 @@ impl TransactionEnds {
             stickiness.note_member(member, now_ms);
         }
     }
+}
+
+/// Whether a waiting transaction can move from one pool to the other: its request was already written in the forms of the first.
+fn is_written_alike(one: &LocalPool, other: &LocalPool) -> bool {
+    one.forms == other.forms && one.settings().http2 == other.settings().http2
 }
 
 /// Passive health check: records a failed request, and reports the member's ejection if that follows.

@@ -83,7 +83,7 @@ impl Relay {
     ) -> Self {
         let server = arrival.server;
         let (pool, preference, context, cut) = match &server.traffic {
-            None => (Rc::clone(&server.pool), Preference::Any, None, None),
+            None => (server.pool.now(), Preference::Any, None, None),
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
                 decision.pool = Some(PoolChoice::One(pool as u32));
@@ -91,12 +91,12 @@ impl Relay {
                 let found = match course {
                     DecidedOrHandedOver::Decided(found) => {
                         let cut = found.ending.map(|ending| RelayEnd::of(ending, &decision));
-                        let pool = Rc::clone(traffic.pool(found.pool));
+                        let pool = traffic.pool(found.pool);
                         (pool, found.preference, found.context, cut)
                     }
                     DecidedOrHandedOver::HandedOver(_) => {
                         let cut = RelayEnd::of(EndWithoutMember::Failed, &decision);
-                        (Rc::clone(&server.pool), Preference::Any, None, Some(cut))
+                        (server.pool.now(), Preference::Any, None, Some(cut))
                     }
                 };
                 decision.clear();

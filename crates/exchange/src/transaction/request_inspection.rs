@@ -21,7 +21,7 @@ use weir_waf::inspection::{
 
 use crate::edge::Edge;
 use crate::local::cookies::UnsealedCookies;
-use crate::local::pool::Forms;
+use crate::local::forms::Forms;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};

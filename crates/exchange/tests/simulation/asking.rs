@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use weir_exchange::arena::{ConnectionKey, MemberStreamKey};
 use weir_exchange::edge::Release;
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::failure::MemberFailure;

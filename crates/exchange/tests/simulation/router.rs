@@ -111,7 +111,7 @@ impl Router {
             .collect();
         let server = Rc::clone(self.scene.server(plan.server, plan.has_http2_members));
         if plan.others && plan.server != Server::Plain {
-            world.queue.fill(&server.pool, world.clock);
+            world.queue.fill(&server.pool.now(), world.clock);
         }
         let log_request = Vec::with_capacity(8);
         let registration = Registration {

@@ -260,7 +260,7 @@ impl Scene {
     }
 
     /// All pools.
-    pub fn pools(&self) -> &[Rc<LocalPool>] {
-        self.table.pools()
+    pub fn pools(&self) -> Vec<Rc<LocalPool>> {
+        self.table.pools().iter().map(|pool| pool.now()).collect()
     }
 }

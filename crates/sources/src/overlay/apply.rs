@@ -196,6 +196,15 @@ impl Application<'_> {
     }
 }
 
+/// Applies changes of members of one pool to a list of some of them. Returns whether all can be applied.
+pub(super) fn to_members(list: &mut Vec<Node>, changes: impl Iterator<Item = Arc<Change>>) -> bool {
+    let items: Vec<Item> = changes.map(Item::new).collect();
+    let mut pointers = Pointers::default();
+    let mut application = Application { pointers: &mut pointers, stale: Vec::new() };
+    application.members(list, &items, Pointers::ROOT);
+    application.stale.is_empty()
+}
+
 /// The change of a group whose path ends here. It is then the only one of the group.
 fn leaf(group: &[Item], depth: usize) -> Option<&Change> {
     group.iter().find(|item| item.segments.len() == depth + 1).map(|item| &*item.change)

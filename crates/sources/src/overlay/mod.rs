@@ -26,8 +26,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use weir_config::document::Node;
 use weir_config::{MergedValues, Severity};
 
+pub(crate) use rules::endpoint as endpoint_of;
 pub(crate) use value::json as value_of;
 
 use crate::source::Source;
@@ -127,6 +129,26 @@ impl Overlay {
         let dropped = self.changes.remove(path);
         self.bytes -= dropped.as_ref().map_or(0, |change| change.bytes());
         dropped.is_some()
+    }
+
+    /// The member of a pool after the changes of it. `in_files`: the member in the files. `None`: a change above it says which
+    /// members there are.
+    pub(crate) fn member_over(
+        &self,
+        in_files: Option<Node>,
+        pool: &str,
+        member: &str,
+    ) -> Option<Option<Node>> {
+        let path = Pointer::of_member(pool, member);
+        if self.above(&path).is_some() {
+            return None;
+        }
+        let bounds = [format!("{path}/"), format!("{path}0")];
+        let bounds = (Bound::Included(&*bounds[0]), Bound::Excluded(&*bounds[1]));
+        let below = self.changes.range::<str, _>(bounds).map(|(_, change)| change);
+        let changes = self.changes.get(path.as_str()).into_iter().chain(below);
+        let mut list: Vec<Node> = in_files.into_iter().collect();
+        apply::to_members(&mut list, changes.cloned()).then(|| list.pop())
     }
 
     /// Drops changes at a path and below it. Returns whether there were any.

@@ -61,6 +61,11 @@ impl Pointer {
         Self(text.into())
     }
 
+    /// The path of a member, by its address in canonical form.
+    pub(super) fn of_member(pool: &str, member: &str) -> Self {
+        Self::of(&["pools", pool, "members", member].map(str::to_owned))
+    }
+
     /// The pointer as text.
     pub fn as_str(&self) -> &str {
         &self.0

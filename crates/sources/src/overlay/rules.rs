@@ -140,7 +140,7 @@ pub(super) fn member_value(segment: &str, value: &Value) -> Result<Value, Refusa
 }
 
 /// The address of an item of `members`.
-pub(super) fn endpoint(item: &Node) -> Option<Endpoint> {
+pub(crate) fn endpoint(item: &Node) -> Option<Endpoint> {
     let address = match &item.value {
         NodeValue::Map(_) => item.get("address")?,
         _ => item,

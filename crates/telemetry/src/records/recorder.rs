@@ -184,10 +184,10 @@ impl Recorder {
         notes.tls = begun.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&server.live.name));
         notes.snapshot = Arc::downgrade(&server.snapshot);
-        notes.content = server.snapshot.resolved.content;
+        notes.content = server.pool.content();
         notes.credential_fields = server.snapshot.authenticating.credential_fields.clone();
         if server.traffic.is_none() {
-            notes.sought.push(sought(&server.pool, Preference::Any, clock));
+            notes.sought.push(sought(&server.pool.now(), Preference::Any, clock));
         }
         self.open.insert(key, notes);
         self.current = Some(key);
@@ -300,7 +300,7 @@ impl Recorder {
         notes.tls = refused.tls.map(ClientTls::seen);
         notes.entered = Some(Arc::clone(&refused.server.live.name));
         notes.snapshot = Arc::downgrade(&refused.server.snapshot);
-        notes.content = refused.server.snapshot.resolved.content;
+        notes.content = refused.server.pool.content();
         notes.credential_fields = refused.server.snapshot.authenticating.credential_fields.clone();
         Some(Box::new(notes))
     }
@@ -390,7 +390,7 @@ fn note_decided(notes: &mut Notes, decided: &witness::ServerDecision<'_, '_>, cl
     let verdict = match decided.verdict {
         traffic::RoutingVerdict::Forward(route) => {
             let pool = traffic.pool(route.pool);
-            notes.sought.push(sought(pool, route.preference, clock));
+            notes.sought.push(sought(&pool, route.preference, clock));
             RecordedVerdict::Forward {
                 pool: Arc::clone(&pool.settings().name),
                 delay_us: route.not_before_us.saturating_sub(clock.now_us()),

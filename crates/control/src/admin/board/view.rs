@@ -8,7 +8,7 @@ use weir_api::dashboard::{
     PoolRow, PoolView, Rows, ServerRow, ServerView,
 };
 use weir_config::snapshot::{self, NOBODY, Snapshot, VirtualServer, ranges};
-use weir_exchange::shared::live::{LiveMember, TablePool};
+use weir_exchange::shared::live::{LiveMember, PoolMembers};
 use weir_exchange::shared::sticky::reached_pools;
 
 use super::super::servers::{policy_status, shown_certificates};
@@ -54,7 +54,7 @@ fn health_row(health: &Health) -> HealthRow {
 /// A virtual server, configured and sampled.
 type Server<'a> = (usize, &'a VirtualServer, &'a ServerSample);
 /// A pool, configured, live and sampled.
-type Pool<'a> = (&'a snapshot::Pool, &'a TablePool, &'a PoolSample);
+type Pool<'a> = (&'a snapshot::Pool, &'a PoolMembers, &'a PoolSample);
 
 impl<'a> Table<'a> {
     fn all_servers(&self) -> Vec<Server<'a>> {
@@ -311,7 +311,7 @@ fn pool_row((configured, live, sample): &Pool<'_>) -> PoolRow {
     }
 }
 
-fn labels(live: &TablePool) -> String {
+fn labels(live: &PoolMembers) -> String {
     let labels: Vec<&str> = live.members.iter().map(|member| &*member.label).collect();
     labels.join(" ")
 }

@@ -5,7 +5,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use schemars::SchemaGenerator;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use weir_config::snapshot::{AdminSettings, AdminUser, Snapshot};
+use weir_config::snapshot::{AdminUser, Snapshot};
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
@@ -272,7 +272,7 @@ fn with_user(token: &Token, role: Role) -> Arc<Snapshot> {
         token_hashes: vec![hash.as_ref().try_into().unwrap()],
         certificates: Vec::new(),
     };
-    snapshot.admin = AdminSettings { users: vec![user], ..snapshot.admin };
+    snapshot.admin.users = vec![user];
     Arc::new(snapshot)
 }
 

@@ -270,3 +270,20 @@ fn what_goes_by_the_routing_table_is_the_kernels_while_weir_drains() {
     assert_eq!(delivery(false), plan::Delivery::Route);
     assert_eq!(delivery(true), plan::Delivery::Pass);
 }
+
+#[test]
+fn changes_of_other_pools_are_no_changes_of_packets() {
+    let pools = "  p: { members: [ 10.0.0.2:80 ], fallback: q }\n  q: { members: [ 10.0.0.3:80 ] }\n  \
+                 r: { members: [ 10.0.0.4:80 ] }\n";
+    let table = table("pool: p }\n  b: { listen: 10.0.0.1:81, pool: r", pools);
+    let index = |name: &str| {
+        let mut pools = table.snapshot.pools.iter();
+        pools.position(|pool| *pool.name == *name).expect("a pool")
+    };
+    for (changed, expected) in
+        [(&["p"][..], true), (&["q"], true), (&["r"], false), (&["r", "q"], true), (&[], false)]
+    {
+        let changed: Vec<usize> = changed.iter().map(|name| index(name)).collect();
+        assert_eq!(reaches(&table.snapshot, &changed), expected, "{changed:?}");
+    }
+}

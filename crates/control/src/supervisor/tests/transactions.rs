@@ -130,6 +130,104 @@ async fn a_version_is_in_force_and_survives() {
 }
 
 #[tokio::test]
+async fn members_change_and_nothing_else_does() {
+    let (events, _) = Captured::new();
+    let files = Files::new("members-alone");
+    let [one, two, three] = [member("one").await, member("two").await, member("three").await];
+    let other = format!(
+        "state_dir: {}\nvirtual_servers: {{ shop: {{ listen: 127.0.0.1:{}, pool: web, policies: [ p ] }} }}\n\
+         policies: {{ p: {{ rules: [ {{ when: 'request.path == \"/o\"', then: [ {{ pool: other }} ] }} ] }} }}\n\
+         pools:\n  web: {{ members: [ {one} ] }}\n  other: {{ members: [ {two} ] }}\n",
+        files.0.join("state").display(),
+        free_port(),
+    );
+    let file = files.config(&other);
+    let mut process = Process::start(&file, &events).await;
+    let path = |of: SocketAddr, key: &str| format!("/pools/web/members/{of}{key}");
+    let mut before = Arc::clone(&process.supervisor.table);
+    let live = Arc::clone(&before.pools[0].members[0]);
+    for (changes, weights) in [
+        (json!([{ "op": "set", "path": path(one, "/weight"), "value": 5 }]), &[5][..]),
+        (json!([{ "op": "set", "path": path(three, ""), "value": { "weight": 2 } }]), &[5, 2]),
+        (json!([{ "op": "remove", "path": path(three, "") }]), &[5]),
+    ] {
+        let report = process.ask(wants(changes.clone())).await;
+        assert_eq!(report.state, TransactionState::InForce, "{changes}: {report:?}");
+        assert_eq!(report.changes, ["changed pools.web"]);
+        let now = Arc::clone(&process.supervisor.table);
+        assert_eq!(process.weights(), weights);
+        assert!(Arc::ptr_eq(&now.snapshot.settings, &before.snapshot.settings), "{changes}");
+        assert!(Arc::ptr_eq(&now.pools[1], &before.pools[1]), "{changes}");
+        assert!(Arc::ptr_eq(&now.snapshot.pools[0], &now.pools[0].settings));
+        assert!(Arc::ptr_eq(&now.pools[0].members[0], &live), "{changes}");
+        before = now;
+    }
+    let retries = json!([{ "op": "set", "path": "/pools/web/retries", "value": 3 }]);
+    assert_eq!(process.ask(wants(retries)).await.state, TransactionState::InForce);
+    let now = &process.supervisor.table;
+    assert!(!Arc::ptr_eq(&now.snapshot.settings, &before.snapshot.settings));
+    assert_eq!(process.weights(), [5], "a whole check finds the same members");
+    assert!(Arc::ptr_eq(&now.pools[0].members[0], &live));
+    // An earlier version that differs in members alone comes back in the same way.
+    let before = Arc::clone(now);
+    let weight = json!([{ "op": "set", "path": path(one, "/weight"), "value": 9 }]);
+    assert_eq!(process.ask(wants(weight)).await.version, Some(5));
+    assert_eq!(process.ask(roll_back(4)).await.state, TransactionState::InForce);
+    assert_eq!(process.weights(), [5]);
+    let now = &process.supervisor.table;
+    assert!(Arc::ptr_eq(&now.snapshot.settings, &before.snapshot.settings));
+    process.stop().await;
+}
+
+/// Versions change two pools in turns, so that one of them always waits for first probes.
+#[tokio::test]
+async fn a_version_is_in_force_while_a_later_one_waits() {
+    let (events, _) = Captured::new();
+    let files = Files::new("in-turns");
+    let one = member("one").await;
+    let gates = [(); 3].map(|()| Gate::default());
+    let [a, b, c] = [0, 1, 2].map(|at| gated("slow", &gates[at]));
+    let (a, b, c) = (a.await, b.await, c.await);
+    let listen = [free_port(), free_port()];
+    let state_dir = files.0.join("state");
+    let text = two_pools(listen, [one, one], "{ wait: 10m }");
+    let file = files.config(&format!("state_dir: {}\n{text}", state_dir.display()));
+    let mut process = Process::start(&file, &events).await;
+    let changes = process.changes();
+    let propose = async |process: &mut Process, pool: &str, from: SocketAddr, to: SocketAddr| {
+        let path = |of: SocketAddr| format!("/pools/{pool}/members/{of}");
+        let wanted = wants(json!([
+            { "op": "set", "path": path(to), "value": {} }, { "op": "remove", "path": path(from) },
+        ]));
+        let number = changes.propose(wanted).unwrap();
+        let waits = async {
+            while changes.report(number).expect("a report").state != TransactionState::Waiting {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        process.serve(waits).await;
+        number
+    };
+    let first = propose(&mut process, "a", one, a).await;
+    let second = propose(&mut process, "b", one, b).await;
+    let steps = [(0, 1, Some(("a", a, c))), (1, 2, None), (2, 3, None)];
+    for (number, (gate, in_force, next)) in (first..).zip(steps) {
+        gates[gate].store(true, Relaxed);
+        let report = tokio::time::timeout(PATIENCE, process.serve(changes.result(number))).await;
+        let report = report.expect("it does not wait for later ones").expect("a report");
+        assert_eq!(report.state, TransactionState::InForce, "{report:?}");
+        assert_eq!((report.version, changes.in_force()), (Some(in_force), in_force));
+        if let Some((pool, from, to)) = next {
+            // The first pool waits again before the second one is in force.
+            let third = propose(&mut process, pool, from, to).await;
+            assert_eq!((first + 1, second + 1), (second, third));
+        }
+    }
+    assert!(process.supervisor.next.is_none() && changes.in_force() == 3);
+    process.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_so_already_makes_no_version() {
     let (events, captured) = Captured::new();
     let files = Files::new("unchanged");

@@ -7,7 +7,8 @@ use rustix::io::Errno;
 use weir_config::snapshot::{Pool, ProxyVersion};
 use weir_event_loop::{EventLoop, Owner, Token};
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
+use weir_exchange::local::pool::LocalPool;
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::request::ConnectionNeed;
@@ -41,6 +42,18 @@ fn suits(need: ConnectionNeed, http2: &MemberHttp2, now_ms: u64) -> bool {
 /// Whether requests of one pool can use connections of the other: TLS settings and source addresses are equal.
 pub fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
     one.tls == other.tls && one.source == other.source
+}
+
+/// A reload has replaced the pool of a connection, or a change of its members: the connection goes over to the pool of a
+/// request that can use it. False: the request cannot.
+#[cold]
+#[inline(never)]
+fn goes_over(connection: &mut MemberConnection, pool: &Rc<LocalPool>) -> bool {
+    let is_alike = is_spoken_to_alike(connection.pool.settings(), pool.settings());
+    if is_alike {
+        connection.pool = Rc::clone(pool);
+    }
+    is_alike
 }
 
 fn open_for(
@@ -80,7 +93,7 @@ pub fn take_usual(
         let has_news = edge.io.has_news(connection.token);
         // A reload may have changed the TLS settings or the source address of the pool.
         let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
-            || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
+            || goes_over(connection, &ends.tries.pool);
         if !is_alike {
             edge.close_idle(local);
         } else if has_news {

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use weir_event_loop::{ReadMode, Token};
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::request::{ConnectionChoice, ConnectionNeed};
 use weir_exchange::parts::transaction_ends::TransactionEnds;

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use weir_event_loop::Token;
 use weir_exchange::arena::ExchangeKey;
-use weir_exchange::local::pool::{LocalMember, LocalPool};
+use weir_exchange::local::member::LocalMember;
+use weir_exchange::local::pool::LocalPool;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;

@@ -1,6 +1,6 @@
 //! The state of an HTTP/2 connection to a member.
 
-use weir_exchange::local::pool::LocalMember;
+use weir_exchange::local::member::LocalMember;
 use weir_http::h2::{Connection, Limits, is_whole};
 
 use crate::worker::state::frames::Frames;

@@ -13,8 +13,8 @@ use weir_core::policy::Action;
 use weir_waf::inspection::CommonTexts;
 
 use super::{
-    LiveMember, LivePool, LiveTable, LiveVirtualServer, RemovedObjects, RuleCount, ServerUse,
-    TablePool,
+    LiveMember, LivePool, LiveTable, LiveVirtualServer, PoolMembers, RemovedObjects, RuleCount,
+    ServerUse,
 };
 use crate::environment::Environment;
 use crate::shared::counters::PerWorker;
@@ -42,7 +42,7 @@ impl LiveTable {
         Self {
             virtual_servers: self.virtual_servers.iter().map(|it| Arc::new(it.copied())).collect(),
             tls: self.tls.clone(),
-            pools: self.pools.iter().map(TablePool::copied).collect(),
+            pools: self.pools.iter().map(|pool| Arc::new(pool.copied())).collect(),
             stickies: self.stickies.copied(&servers, clock.now_ms()),
             key_limits: limits.map(Arc::new).collect(),
             key_hash: self.key_hash,
@@ -166,12 +166,13 @@ impl ServerUse {
     }
 }
 
-impl TablePool {
+impl PoolMembers {
     /// A copy of the current state.
     pub fn copied(&self) -> Self {
         let pool = Arc::new(self.pool.copied());
         let members = self.members.iter().map(|member| Arc::new(member.copied(&pool)));
-        Self { members: members.collect(), pool, maglev: self.maglev.clone() }
+        let members = members.collect();
+        self.with_state(pool, members)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use weir_config::snapshot::{Address, KeyLimit};
 
-use super::{LiveMember, LivePool, LiveTable, LiveVirtualServer};
+use super::{LiveMember, LivePool, LiveTable, LiveVirtualServer, PoolMembers};
 use crate::shared::shared_table::KeyedLimit;
 
 /// Objects that were removed from the configuration but are still in use.
@@ -26,6 +26,8 @@ pub struct RemovedObjects {
 pub(super) struct Former {
     virtual_servers: HashMap<Arc<str>, Arc<LiveVirtualServer>>,
     pools: HashMap<Arc<str>, Arc<LivePool>>,
+    /// The members of present pools, by the pools' numbers.
+    in_force: HashMap<u64, Arc<PoolMembers>>,
     members: HashMap<(Arc<str>, Address), FormerMember>,
     key_limits: Vec<(Arc<KeyLimit>, Arc<KeyedLimit>)>,
 }
@@ -40,6 +42,34 @@ impl RemovedObjects {
     /// The removed members that are still in use.
     pub fn members(&self) -> impl Iterator<Item = Arc<LiveMember>> {
         self.members.iter().filter_map(Weak::upgrade)
+    }
+
+    /// The removed members of a pool that are still in use.
+    pub(super) fn members_of<'a>(
+        &'a self,
+        pool: &'a Arc<LivePool>,
+    ) -> impl Iterator<Item = Arc<LiveMember>> + 'a {
+        self.members().filter(|member| Arc::ptr_eq(&member.pool, pool))
+    }
+
+    /// The removed objects after a change of the members of some pools, by their indexes.
+    pub(super) fn after(
+        &self,
+        before: &[Arc<PoolMembers>],
+        now: &[Arc<PoolMembers>],
+        changed: &[usize],
+    ) -> Self {
+        let present: HashSet<*const LiveMember> =
+            changed.iter().flat_map(|index| &now[*index].members).map(Arc::as_ptr).collect();
+        let left = changed.iter().flat_map(|index| before[*index].members.iter().cloned());
+        let gone = self.members().chain(left);
+        let gone = gone.filter(|member| !present.contains(&Arc::as_ptr(member)));
+        Self {
+            virtual_servers: self.virtual_servers.clone(),
+            pools: self.pools.clone(),
+            members: gone.map(|member| Arc::downgrade(&member)).collect(),
+            key_limits: self.key_limits.clone(),
+        }
     }
 
     /// The removed pools that are still in use.
@@ -65,6 +95,8 @@ impl Former {
         let pools = previous.pools.iter().map(|live| Arc::clone(&live.pool));
         let pools = departed.pools().chain(pools);
         former.pools = pools.map(|live| (Arc::clone(&live.name), live)).collect();
+        let in_force = previous.pools.iter().map(|pool| (pool.pool.number, Arc::clone(pool)));
+        former.in_force = in_force.collect();
         let gone = departed.members().map(|live| FormerMember { live, has_departed: true });
         let there = previous.pools.iter().flat_map(|pool| pool.members.iter().cloned());
         let there = there.map(|live| FormerMember { live, has_departed: false });
@@ -84,6 +116,11 @@ impl Former {
 
     pub(super) fn pool(&self, name: &str) -> Option<Arc<LivePool>> {
         self.pools.get(name).cloned()
+    }
+
+    /// The members of a pool in the previous table.
+    pub(super) fn members(&self, pool: &LivePool) -> Option<&Arc<PoolMembers>> {
+        self.in_force.get(&pool.number)
     }
 
     /// A member of a pool. A removed one comes back without commands and passive marks.

@@ -116,9 +116,9 @@ fn begin_plainly(
     (registration, buffer): (Registration, Vec<u8>),
 ) -> AdmissionVerdict {
     let Arrival { head, input, server, .. } = *arrival;
-    let forms = server.pool.forms;
-    let request = Request::of(at.tools(), (head, input), forms, &UNCHANGED, buffer);
-    let route = Route::to(Rc::clone(&server.pool));
+    let pool = server.pool.now();
+    let request = Request::of(at.tools(), (head, input), pool.forms, &UNCHANGED, buffer);
+    let route = Route::to(pool);
     place(at, transactions, arrival, (registration, route), AdmittedRequest::plain(request));
     AdmissionVerdict {
         decision: None,
@@ -367,7 +367,7 @@ fn find_route(
         debug_assert!(carried.is_none(), "one that requests are handed to looks at them");
         // With rules, `consider` handles a misdirected request.
         let ending = arrival.is_misdirected.then_some(EndWithoutMember::Misdirected);
-        return RouteOrHandOver::Route(Route { ending, ..Route::to(Rc::clone(&server.pool)) });
+        return RouteOrHandOver::Route(Route { ending, ..Route::to(server.pool.now()) });
     };
     let decisions = match consider(at, arrival, traffic, decision, carried) {
         DecidedOrHandedOver::Decided(decisions) => decisions,
@@ -376,7 +376,7 @@ fn find_route(
     let RequestDecisions { pool, preference, not_before_us, request_number, context, ending } =
         decisions;
     // The index refers to the snapshot of `traffic`; the active table may have other indexes.
-    let pool = Rc::clone(traffic.pool(pool));
+    let pool = traffic.pool(pool);
     RouteOrHandOver::Route(Route {
         pool,
         preference,

@@ -12,7 +12,7 @@ use weir_http::message::Framing;
 
 use crate::edge::Edge;
 use crate::local::copies::is_copy;
-use crate::local::pool::Forms;
+use crate::local::forms::Forms;
 use crate::local::traffic::Traffic;
 use crate::parts::deferred_work::{DeferredWork, Mirrors, SubrequestOrder};
 use crate::parts::request::Request;
