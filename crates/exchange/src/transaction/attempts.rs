@@ -9,7 +9,9 @@ use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::phase::Begun;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::lost_streams::{is_whole_with_its_head, response_whole};
+use crate::transaction::lost_streams::{
+    is_whole_with_its_head, response_whole, watch_leaving_client,
+};
 use crate::transaction::member_search::MemberSearchResult;
 use crate::transaction::tracing::{begin_attempt_span, note_failed};
 
@@ -28,7 +30,11 @@ impl Exchange {
                 }
                 return true;
             }
-            MemberSearchResult::Waits => return false,
+            MemberSearchResult::Waits => {
+                // Its client has no deadline in the queue, unless it has left.
+                watch_leaving_client(self, at);
+                return false;
+            }
             MemberSearchResult::Nobody { is_full } => is_full,
         };
         let (status, termination) = self.ends.why_nobody();

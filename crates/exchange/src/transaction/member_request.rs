@@ -5,6 +5,7 @@ use crate::parts::end::End;
 use crate::parts::phase::Begun;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::lost_streams::watch_leaving_client;
 use crate::transaction::stages::mirror;
 
 impl Exchange {
@@ -81,6 +82,7 @@ pub fn send_body_to_member(
         exchange.request_handed_over(at);
         if !exchange.ends.is_client_behind(at) {
             exchange.ends.clear_client_deadline(at);
+            watch_leaving_client(exchange, at);
         }
     } else {
         exchange.await_more_of_request(at);

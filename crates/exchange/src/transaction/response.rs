@@ -182,7 +182,7 @@ impl Exchange {
     /// The client took everything: resumes reading from the member.
     pub fn client_takes_more(&mut self, at: &mut impl Edge) {
         if self.ends.phase.connection().is_none() {
-            return;
+            return watch_leaving_client(self, at);
         }
         let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
         let is_responding = self.ends.phase.begun().is_some();

@@ -250,9 +250,9 @@ pub fn resume(exchange: &mut Exchange, at: &mut impl Edge) {
             exchange.ends.resume_member(at);
         }
     }
-    if was_held_up && !is_held_up(exchange) && !exchange.request.is_whole() {
+    if was_held_up && exchange.takes_body() {
         // The body of the request has waited, too. What has arrived of it comes before what arrives next, also while the body of
-        // the response is judged.
+        // the response is judged. Without a member, nobody needs it.
         exchange.request_goes_on(at);
     }
 }

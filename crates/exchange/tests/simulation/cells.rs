@@ -160,32 +160,43 @@ impl Cells {
 
     /// What was observed and is not in this table.
     pub fn missing_in(&self, table: &str) -> Vec<String> {
-        let rows: BTreeMap<String, BTreeSet<&str>> = rows(table).collect();
-        let is_known = |cell: &str, state: &State| {
-            rows.get(cell).is_some_and(|row| row.contains(&*format!("{state:?}")))
-        };
-        let mut missing = Vec::new();
-        for ((state, on), after) in &self.0 {
-            let cell = format!("{state:?} {on:?}");
-            let unknown = after.iter().filter(|after| !is_known(&cell, after));
-            missing.extend(unknown.map(|after| format!("{cell}: {after:?}")));
-        }
-        missing
+        let known: BTreeSet<String> = changes(table).collect();
+        self.changes().filter(|change| !known.contains(change)).collect()
     }
 
-    /// The rows of this table that were not observed. Those that happen seldom do not count.
+    /// What this table has and was not observed. What happens seldom does not count.
     pub fn unreached_of(&self, table: &str) -> Vec<String> {
-        let seen: BTreeSet<String> =
-            self.0.keys().map(|(state, on)| format!("{state:?} {on:?}")).collect();
+        let seen: BTreeSet<String> = self.changes().collect();
         let often = table.split(SELDOM).next().unwrap_or_default();
-        rows(often).map(|(cell, _)| cell).filter(|cell| !seen.contains(cell)).collect()
+        changes(often).filter(|change| !seen.contains(change)).collect()
+    }
+
+    /// Each state and event, with each state that has followed.
+    fn changes(&self) -> impl Iterator<Item = String> {
+        self.0.iter().flat_map(|((state, on), after)| {
+            after.iter().map(move |after| format!("{state:?} {on:?}: {after:?}"))
+        })
     }
 
     /// The table of these cells. `often`: those that each run of the tests reaches.
     pub fn table(&self, often: &Self) -> String {
-        let (often, seldom): (Vec<_>, Vec<_>) =
-            self.0.iter().partition(|(cell, _)| often.0.contains_key(cell));
-        format!("{HEADER}{}{SELDOM}{HEADER}{}", text(&often), text(&seldom))
+        let mut seldom = self.clone();
+        for (cell, after) in &often.0 {
+            if let Some(all) = seldom.0.get_mut(cell) {
+                all.retain(|it| !after.contains(it));
+            }
+        }
+        seldom.0.retain(|_, after| !after.is_empty());
+        format!("{HEADER}{}{SELDOM}{HEADER}{}", often.text(), seldom.text())
+    }
+
+    /// The text of the rows.
+    fn text(&self) -> String {
+        let row = |((state, on), after): (&(State, On), &BTreeSet<State>)| {
+            let after: Vec<String> = after.iter().map(|after| format!("`{after:?}`")).collect();
+            format!("| `{state:?}` | `{on:?}` | {} |\n", after.join(", "))
+        };
+        self.0.iter().map(row).collect()
     }
 }
 
@@ -194,19 +205,11 @@ const HEADER: &str = "| state | event | becomes |\n|---|---|---|\n";
 /// What is between the two tables.
 const SELDOM: &str = "\n## Seldom\n\nOnly the seeds with which the table is made reach these:\n\n";
 
-/// The text of rows.
-fn text(rows: &[(&(State, On), &BTreeSet<State>)]) -> String {
-    let row = |((state, on), after): &(&(State, On), &BTreeSet<State>)| {
-        let after: Vec<String> = after.iter().map(|after| format!("`{after:?}`")).collect();
-        format!("| `{state:?}` | `{on:?}` | {} |\n", after.join(", "))
-    };
-    rows.iter().map(row).collect()
-}
-
-/// The rows of a table: state and event, and the states that follow.
-fn rows(table: &str) -> impl Iterator<Item = (String, BTreeSet<&str>)> {
-    table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| {
+/// Each state and event of a table, with each state that follows, as [`Cells::changes`] has them.
+fn changes(table: &str) -> impl Iterator<Item = String> {
+    table.lines().filter(|line| line.starts_with("| `")).flat_map(|line| {
         let mut cells = line.split('`').skip(1).step_by(2);
-        Some((format!("{} {}", cells.next()?, cells.next()?), cells.collect()))
+        let (state, on) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        cells.map(move |after| format!("{state} {on}: {after}"))
     })
 }

@@ -6,6 +6,7 @@ use weir_exchange::parts::end::End;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::termination::Termination;
+use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, ParseProgress, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
@@ -24,6 +25,9 @@ const HEAD_BYTES_MAX: usize = 300;
 /// Maximum number of attempts of a request: at each eligible member, one on a stale idle connection and one on a new one,
 /// and another one if the request was not processed.
 const ATTEMPTS_MAX: usize = 2 * 3 + 1;
+
+/// The grace of a client that has ended its sending side, in milliseconds.
+const GRACE_MS: u64 = 1_000;
 
 /// An attempt at a member: the bytes sent to the member.
 #[derive(Default)]
@@ -102,6 +106,13 @@ impl Book {
         for attempt in &self.attempts {
             attempt.check(plan, client);
             assert!(!plan.is_blocked(), "no member is asked for what is blocked");
+            if let (Some(bytes_max), Some(head_bytes)) =
+                (plan.unmasked_bytes(), attempt.stream_head)
+            {
+                let bytes = attempt.bytes.len() - head_bytes;
+                assert!(bytes <= bytes_max, "{bytes} bytes of what is no call");
+                assert!(!attempt.has_end, "what is no call is called whole");
+            }
             assert!(!plan.is_asked() || self.is_let_in, "no member is asked before the service");
         }
         let got = &client.got;
@@ -239,6 +250,15 @@ impl Attempt {
     fn check_bytes(&self, plan: &Plan, start: usize) {
         let bytes = &self.bytes[start..];
         assert!(plan.request_bytes(0, bytes.len()) == bytes, "another's bytes");
+    }
+}
+
+/// Checks that a client of HTTP/1 that has ended its sending side is waited for no longer than its grace.
+pub fn check_leaving(plan: &Plan, client: &Client, exchange: &Exchange, now_ms: u64) {
+    let has_left = client.has_ended && client.stream.is_none() && exchange.request.is_whole();
+    if plan.server.gives_up_half_closed() && has_left && client.queued == 0 {
+        let until_ms = client.due_ms.expect("its grace ends");
+        assert!(until_ms <= now_ms + GRACE_MS, "it has {} ms", until_ms - now_ms);
     }
 }
 

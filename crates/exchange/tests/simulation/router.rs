@@ -289,6 +289,10 @@ impl Router {
         let connection = key.and_then(|key| self.world.members.get(key));
         assert_eq!(connection.is_some(), key.is_some(), "its connection is there");
         assert!(from_worker::is_anything_due(self), "nothing ever comes of it");
+        if let Some(exchange) = it.http() {
+            let (plan, client) = (&self.world.plan, &self.world.client);
+            model::check_leaving(plan, client, exchange, self.world.now_ms());
+        }
         assert!(
             !ends.phase.wait_state().is_in_queue() || !self.world.queue.is_empty(),
             "a place in line"

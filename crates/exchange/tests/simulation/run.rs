@@ -4,9 +4,9 @@ use super::choices::Choices;
 use super::events::{self, Event};
 use super::from_inspector;
 use super::model::{self, Tally};
-use super::plan::{Ask, Plan};
+use super::plan::{Ask, Body, Framed, Plan};
 use super::router::Router;
-use super::scene::BEGINNING_US;
+use super::scene::{BEGINNING_US, Server};
 
 /// One in this many choices may select an event that ends most transactions.
 const RASH_ONE_IN: usize = 6;
@@ -60,11 +60,59 @@ pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
     tally.cells.add(router.cells);
 }
 
-/// Runs this plan with the given choices.
-pub fn run_plan(plan: Plan, choices: &mut dyn Choices, is_fair: bool, tally: &mut Tally) {
+/// Plans with first events, for which all sequences of further events are tested.
+pub fn begun() -> Vec<(Plan, &'static [Event])> {
+    use Event::*;
+    const ASKED: &[Event] = &[InspectorAnswers, InspectorAnswers, MemberConnects];
+    const JUDGED: &[Event] = &[InspectorAnswers, InspectorAnswers, MemberConnects, MemberResponds];
+    const JUDGED_WHOLE: &[Event] =
+        &[InspectorAnswers, InspectorAnswers, MemberConnects, MemberRespondsWhole];
+    const TUNNEL_ALONE: &[Event] = &[
+        MemberConnects,
+        MemberTakesTunnels,
+        MemberSwitches,
+        ClientShuts,
+        MemberSends,
+        MemberEnds,
+        ClientSendsRest,
+    ];
+    let plan = |server, ask, framed| {
+        // The first piece is longer than what rules read.
+        let response = Body { bytes: 12_000, piece: 6_000, framed };
+        Plan { response, ..Plan::judged_elsewhere(server, ask) }
+    };
+    let of_http1 = Plan {
+        has_http2_client: false,
+        has_http2_members: false,
+        ..plan(Server::Screened, Ask::Get, Framed::Length)
+    };
+    vec![
+        (plan(Server::Guarded, Ask::Claim, Framed::Mark), ASKED),
+        (plan(Server::Screened, Ask::Call, Framed::Trailers), JUDGED),
+        (plan(Server::Tolerant, Ask::Call, Framed::Mark), JUDGED),
+        (plan(Server::Tolerant, Ask::Claim, Framed::Trailers), JUDGED),
+        (plan(Server::Observed, Ask::Claim, Framed::Mark), JUDGED),
+        (of_http1, JUDGED_WHOLE),
+        (plan(Server::Plain, Ask::WebSocket, Framed::Mark), TUNNEL_ALONE),
+    ]
+}
+
+/// Runs this plan: these events come first, and the others as chosen.
+pub fn run_plan(
+    (plan, first): (Plan, &[Event]),
+    choices: &mut dyn Choices,
+    is_fair: bool,
+    tally: &mut Tally,
+) {
     let mut router = Router::new(plan);
-    let mut story = Story::default();
+    let (mut story, mut possible) = (Story::default(), Vec::new());
     router.begin_told(plan, &mut story);
+    for event in first {
+        events::possible(&router, &mut possible);
+        assert!(possible.contains(event), "{event:?} is not possible");
+        router.happen_told(*event, &mut story);
+    }
+    tally.steps += first.len();
     tally.steps += chosen(&mut router, choices, (usize::MAX, 1), &mut story);
     tally.steps += end(&mut router, is_fair, &mut story);
     tally.ends_with(&router);

@@ -36,9 +36,10 @@ pub enum Server {
     Guarded,
     /// Requests are inspected, but members receive them in any case.
     Watched,
-    /// Requests and responses are inspected before members and clients receive them. With members of HTTP/2, those without a verdict
-    /// are passed on.
+    /// Requests and responses are inspected before members and clients receive them.
     Screened,
+    /// As [`Self::Screened`], but requests and responses without a verdict are passed on.
+    Tolerant,
     /// Requests and responses are inspected, but members and clients receive them in any case.
     Observed,
     /// Text in response bodies is replaced, for which a part of each body is held back. Responses with status 304 are
@@ -52,7 +53,7 @@ pub enum Server {
 
 impl Server {
     /// All virtual servers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Plain,
         Self::Queue,
         Self::Delayed,
@@ -60,11 +61,43 @@ impl Server {
         Self::Guarded,
         Self::Watched,
         Self::Screened,
+        Self::Tolerant,
         Self::Observed,
         Self::Rewritten,
         Self::Asked,
         Self::HandedOver,
     ];
+
+    /// Whether requests are inspected.
+    pub fn inspects(self) -> bool {
+        matches!(
+            self,
+            Self::Guarded | Self::Watched | Self::Screened | Self::Tolerant | Self::Observed
+        )
+    }
+
+    /// Whether a client that has ended its sending side behind its request has left, if nothing of its response flows for a while.
+    pub fn gives_up_half_closed(self) -> bool {
+        matches!(self, Self::Delayed | Self::Screened | Self::Asked)
+    }
+
+    /// The name in the configuration, before the version of the members.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Queue => "queue",
+            Self::Delayed => "delayed",
+            Self::Relay => "relay",
+            Self::Guarded => "guarded",
+            Self::Watched => "watched",
+            Self::Screened => "screened",
+            Self::Tolerant => "tolerant",
+            Self::Observed => "observed",
+            Self::Rewritten => "rewritten",
+            Self::Asked => "asked",
+            Self::HandedOver => "entry",
+        }
+    }
 }
 
 /// The active configuration.
@@ -99,6 +132,7 @@ thread_local! {
 fn snapshot() -> Snapshot {
     let http =
         "http: { half_closed: wait, http2: true, request_trailers: forward, body_size_max: 32KiB }";
+    let leaves = http.replace("half_closed: wait, ", "");
     let places = |first: u8| {
         let member = |host| format!("{{ address: \"10.0.0.{host}:80\", connections_max: 1 }}");
         format!("members: [ {}, {} ]", member(first), member(first + 1))
@@ -115,14 +149,15 @@ fn snapshot() -> Snapshot {
         for (name, rest) in [
             ("plain", format!("pool: plain{version}, {http}")),
             ("queue", format!("pool: queue{version}, {http}")),
-            ("delayed", format!("pool: plain{version}, {http}, {delay}")),
+            ("delayed", format!("pool: plain{version}, {leaves}, {delay}")),
             ("relay", format!("type: tcp, pool: queue{version}")),
             ("guarded", format!("pool: queue{version}, {http}, {delay}")),
             ("watched", format!("pool: queue{version}, {http}")),
-            ("screened", format!("pool: queue{version}, {http}")),
+            ("screened", format!("pool: queue{version}, {leaves}")),
+            ("tolerant", format!("pool: queue{version}, {http}")),
             ("observed", format!("pool: plain{version}, {http}")),
             ("rewritten", format!("pool: plain{version}, {http}, policies: [ rewriting ]")),
-            ("asked", format!("pool: plain{version}, {http}, authenticate: portal")),
+            ("asked", format!("pool: plain{version}, {leaves}, authenticate: portal")),
             (
                 "entry",
                 format!(
@@ -152,6 +187,12 @@ fn snapshot() -> Snapshot {
     let parsed = weir_config::parse("simulation.yaml", &text);
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
     let mut snapshot = config.snapshot(&weir_config::Resolutions::default());
+    inspect(&mut snapshot);
+    snapshot
+}
+
+/// Has virtual servers inspect requests and responses.
+fn inspect(snapshot: &mut Snapshot) {
     let (guarded, watched) = (waf(WafMode::Block), waf(WafMode::Detect));
     let with_responses = |waf: &Waf, unjudged| {
         let (bytes_max, types) = (JUDGED_RESPONSE_BYTES_MAX, Vec::new());
@@ -162,13 +203,12 @@ fn snapshot() -> Snapshot {
         server.waf = match &*server.name {
             "guarded1" | "guarded2" => Some(Arc::clone(&guarded)),
             "watched1" | "watched2" => Some(Arc::clone(&watched)),
-            "screened1" => with_responses(&guarded, UnjudgedAction::Block),
-            "screened2" => with_responses(&guarded, UnjudgedAction::Pass),
+            "screened1" | "screened2" => with_responses(&guarded, UnjudgedAction::Block),
+            "tolerant1" | "tolerant2" => with_responses(&guarded, UnjudgedAction::Pass),
             "observed1" | "observed2" => with_responses(&watched, UnjudgedAction::Block),
             _ => None,
         };
     }
-    snapshot
 }
 
 /// Rules that require whole bodies of requests, and of short responses.
@@ -232,31 +272,9 @@ impl Scene {
 
     /// The virtual server of this kind, with members that use HTTP/1 or HTTP/2.
     pub fn server(&self, server: Server, has_http2_members: bool) -> &Rc<LocalServer> {
-        let name = match (server, has_http2_members) {
-            (Server::Plain, false) => "plain1",
-            (Server::Plain, true) => "plain2",
-            (Server::Queue, false) => "queue1",
-            (Server::Queue, true) => "queue2",
-            (Server::Delayed, false) => "delayed1",
-            (Server::Delayed, true) => "delayed2",
-            (Server::Relay, false) => "relay1",
-            (Server::Relay, true) => "relay2",
-            (Server::Guarded, false) => "guarded1",
-            (Server::Guarded, true) => "guarded2",
-            (Server::Watched, false) => "watched1",
-            (Server::Watched, true) => "watched2",
-            (Server::Screened, false) => "screened1",
-            (Server::Screened, true) => "screened2",
-            (Server::Observed, false) => "observed1",
-            (Server::Observed, true) => "observed2",
-            (Server::Rewritten, false) => "rewritten1",
-            (Server::Rewritten, true) => "rewritten2",
-            (Server::Asked, false) => "asked1",
-            (Server::Asked, true) => "asked2",
-            (Server::HandedOver, false) => "entry1",
-            (Server::HandedOver, true) => "entry2",
-        };
-        self.table.server(name).expect("the configuration has it")
+        let version = if has_http2_members { 2 } else { 1 };
+        let name = format!("{}{version}", server.name());
+        self.table.server(&name).expect("the configuration has it")
     }
 
     /// All pools.
