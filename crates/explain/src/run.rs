@@ -539,11 +539,13 @@ fn continue_request(
 /// Checks the passwords that a request waits for, with the configured hashes.
 fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
     let context = exchange.ends.context.as_deref();
-    let Some(identity) = context.and_then(|it| it.identity.as_deref()) else { return };
-    for check in identity.checks.iter().filter(|it| it.ticket.answer() == Answer::Pending) {
+    let Some(checks) = context.and_then(|it| Some(&it.stage_work.as_deref()?.checks)) else {
+        return;
+    };
+    for check in checks.iter().filter(|it| it.ticket.answer() == Answer::Pending) {
         check.logins.check_one();
     }
-    for check in &identity.checks {
+    for check in checks {
         let is_right = check.ticket.answer() == Answer::Right;
         let told = if is_right { "right" } else { "wrong" };
         remarks.push(format!("`{}`: the password is {told}", check.by.name));

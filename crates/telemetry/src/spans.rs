@@ -201,10 +201,8 @@ fn put_client_span(
     }
     put_text(span, "weir.pool", pool.live.name.as_bytes());
     put_text(span, "weir.member", member.live.label.as_bytes());
-    match record.kind {
-        Kind::Client => {}
-        Kind::Mirror => put_text(span, "weir.request", b"mirror"),
-        Kind::Authorisation => put_text(span, "weir.request", b"authorisation"),
+    if let Kind::Own(purpose) = record.kind {
+        put_text(span, "weir.request", purpose.as_bytes());
     }
     let events = [("connected", attempted.connected_us), ("response", attempted.first_byte_us)];
     for (name, us) in events.into_iter().filter(|(_, us)| us > begun_us) {

@@ -81,6 +81,8 @@ pub struct Mirror {
 impl Mirror {
     /// All requests: shares are in thousandths of a percent.
     pub const WHOLE: u32 = 100_000;
+    /// The field that marks a copy, with the value `1`.
+    pub const FIELD: &[u8] = b"X-Mirrored";
 
     /// Whether a request is copied, by a number that is evenly spread.
     pub fn takes(&self, draw: u64) -> bool {
@@ -105,6 +107,25 @@ impl Action {
         match self {
             Self::Mirror(mirror) => Some(mirror.pool as usize),
             Self::Authenticate(by) => by.external().map(|external| external.pool as usize),
+            _ => None,
+        }
+    }
+
+    /// The request fields that weir sets by this action, and that members take from weir alone.
+    pub fn fields_of_weir(&self) -> impl Iterator<Item = &[u8]> {
+        let (added, copied) = match self {
+            Self::Authenticate(by) => (by.external().map(|external| &external.added), None),
+            Self::Mirror(_) => (None, Some(Mirror::FIELD)),
+            _ => (None, None),
+        };
+        let added = added.into_iter().flatten().map(|name| name.as_bytes());
+        added.chain(copied)
+    }
+
+    /// The pool whose members get requests as those of the virtual server do, beside its own, by its index.
+    pub fn pool_of_copies(&self) -> Option<usize> {
+        match self {
+            Self::Mirror(mirror) => Some(mirror.pool as usize),
             _ => None,
         }
     }

@@ -221,7 +221,7 @@ impl Worker {
         self.world.tools.offloaded.forget();
         let kept = self.inspections.forget();
         self.world.counted.waf_inspections_away.subtract(kept as u64);
-        self.world.tools.mirrors_under_way = 0;
+        self.world.tools.unawaited_under_way = 0;
         self.world.waiting = WaitingRequests::default();
         self.world.members.clear();
         // A removed object may be added again, and must have the correct number of open requests.

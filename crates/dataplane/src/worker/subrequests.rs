@@ -7,8 +7,7 @@ use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use weir_exchange::parts::inspection_job::InspectionJob;
 use weir_exchange::shared::counters::WorkerCounters;
-use weir_exchange::transaction::stages::{self, mirror};
-use weir_exchange::transaction::{Transaction, subrequest, verdict_waits};
+use weir_exchange::transaction::{Transaction, stages, subrequest, verdict_waits};
 
 use super::Worker;
 use super::edge::WorkerEdge;
@@ -50,8 +49,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut SubrequestOrder) {
             worker.with(io, parent, |it, at| stages::child_ended(it, at, None, None));
         }
         (None, None) => {
-            order.server.counters.mirrors_failed.add(1);
-            mirror::ended(&mut worker.world.tools);
+            subrequest::not_begun(&mut worker.world.tools, order);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use weir_core::persistence::keys::Keys;
+use weir_core::policy::Mirror;
 use weir_http::edits::FieldEdits;
 use weir_http::fields::forwarded_values;
 use weir_http::message::RequestHead;
 
 /// The field that marks a copy, with the value `1`.
-pub const MIRRORED: &[u8] = b"X-Mirrored";
+pub const MIRRORED: &[u8] = Mirror::FIELD;
 
 /// The field by which weir recognises its own copies, with a mark that clients cannot know. Each weir on the way adds its own.
 pub const MIRRORED_BY: &[u8] = b"X-Mirrored-By";

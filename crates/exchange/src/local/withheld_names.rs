@@ -4,7 +4,7 @@
 //! - Fields that services of `type: external` set (`add_headers`). Members believe them, on every path. So they are withheld
 //!   at all virtual servers whose requests can reach a member that a virtual server with such a service reaches, in whatever
 //!   pool: a member is an address.
-//! - [`MIRRORED`], at virtual servers that reach the members of one with copies.
+//! - The mark of copies, at virtual servers that reach the members of one with copies.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -14,7 +14,6 @@ use weir_config::snapshot::{Address, Service, Snapshot, VirtualServer};
 use weir_core::policy::Action;
 use weir_http::edits::FieldEdits;
 
-use crate::local::copies::MIRRORED;
 use crate::shared::sticky::reached_pools;
 
 /// What members of a virtual server take from weir alone.
@@ -101,16 +100,7 @@ fn names_of(server: &VirtualServer) -> HashSet<&[u8]> {
     let rules = server.policies.iter().flat_map(|policy| policy.request.all());
     let mut names = HashSet::new();
     for action in rules.flat_map(|rule| &rule.actions) {
-        match action {
-            Action::Authenticate(by) => {
-                let added = by.external().into_iter().flat_map(|external| &external.added);
-                names.extend(added.map(|name| name.as_bytes()));
-            }
-            Action::Mirror(_) => {
-                names.insert(MIRRORED);
-            }
-            _ => {}
-        }
+        names.extend(action.fields_of_weir());
     }
     names
 }
@@ -124,10 +114,7 @@ fn pools_of(server: &VirtualServer, snapshot: &Snapshot) -> HashSet<usize> {
         pools.extend(reached_pools(server, snapshot));
         let rules = server.policies.iter().flat_map(|policy| policy.request.all());
         let actions = rules.flat_map(|rule| &rule.actions);
-        pools.extend(actions.filter_map(|action| match action {
-            Action::Mirror(mirror) => Some(mirror.pool as usize),
-            _ => None,
-        }));
+        pools.extend(actions.filter_map(Action::pool_of_copies));
         for to in server.hands_over_to() {
             if seen.insert(to) {
                 open.extend(snapshot.virtual_servers.get(to));
@@ -137,10 +124,10 @@ fn pools_of(server: &VirtualServer, snapshot: &Snapshot) -> HashSet<usize> {
     pools
 }
 
-/// Withholds a client's fields of these names. Lines that rules have added stay. `is_copy`: the request is a copy that weir
-/// itself has made.
-pub fn withhold(names: &[Box<[u8]>], is_copy: bool, edits: &mut FieldEdits) {
-    for name in names.iter().filter(|name| !(is_copy && ***name == *MIRRORED)) {
+/// Withholds a client's fields of these names. Lines that rules have added stay. `of_weir`: a field that weir itself has set, in a
+/// request that it has made.
+pub fn withhold(names: &[Box<[u8]>], of_weir: Option<&[u8]>, edits: &mut FieldEdits) {
+    for name in names.iter().filter(|name| of_weir != Some(name)) {
         edits.withhold_received(name);
     }
 }

@@ -1,7 +1,8 @@
 //! Work to do after the current call has returned.
 
-use std::fmt;
 use std::rc::Rc;
+
+use weir_http::edits::RequestEdits;
 
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::local::pool::{LocalPool, Preference};
@@ -40,16 +41,8 @@ pub struct SubrequestOrder {
     pub text: Vec<u8>,
     /// The body, regardless of the head; `None`: no body.
     pub body: Option<Vec<u8>>,
+    /// What weir changes in the head.
+    pub edits: RequestEdits,
     /// The trace context that it belongs to.
     pub traced: Option<Box<RequestTrace>>,
-}
-
-/// The destinations of copies of a request.
-#[derive(Default)]
-pub struct Mirrors(pub Vec<(Rc<LocalPool>, Preference)>);
-
-impl fmt::Debug for Mirrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} copies", self.0.len())
-    }
 }

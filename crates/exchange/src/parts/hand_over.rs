@@ -10,8 +10,8 @@ use weir_http::message::RequestHead;
 
 use crate::local::key_limits::LimitPlace;
 use crate::local::table::LocalServer;
-use crate::parts::pending_checks::PendingChecks;
 use crate::parts::request_decisions::RequestDecisions;
+use crate::parts::stage_work::StageWork;
 
 /// The result of a virtual server's decisions.
 pub enum DecidedOrHandedOver {
@@ -58,8 +58,8 @@ pub struct HandOverContext {
     pub limit_places: Vec<LimitPlace>,
     /// The request is delayed until then; 0: not delayed.
     pub not_before_us: u64,
-    /// Pending checks.
-    pub pending: PendingChecks,
+    /// What stages have to do.
+    pub stage_work: StageWork,
     /// The user name; empty: not authenticated by name.
     pub user: Box<[u8]>,
 }

@@ -17,9 +17,9 @@ use crate::local::location::Names;
 use crate::local::stickiness::{PersistenceResult, Stickiness};
 use crate::local::surroundings::{RequestSurroundings, SeedAndTime};
 use crate::local::table::LocalServer;
-use crate::parts::deferred_work::Mirrors;
-use crate::parts::identity::{AuthorisationQuery, Identity};
+use crate::parts::identity::Identity;
 use crate::parts::request_trace::RequestTrace;
+use crate::parts::stage_work::StageWork;
 
 /// Maximum number of spare boxes.
 pub const SPARE_MAX: usize = 256;
@@ -61,8 +61,8 @@ pub struct RequestContext {
     pub identity: Option<Box<Identity>>,
     /// The virtual server of the listener, if another one decides.
     pub entered_at: Option<Rc<LocalServer>>,
-    /// The destinations of copies.
-    pub mirrors: Option<Box<Mirrors>>,
+    /// What its stages have to do; `None`: nothing.
+    pub stage_work: Option<Box<StageWork>>,
     /// The request, if rules read it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -144,26 +144,21 @@ impl RequestContext {
         })
     }
 
-    /// The service that is asked, or is to be asked next.
-    pub fn asking(&self) -> Option<&AuthorisationQuery> {
-        self.identity.as_deref()?.asks.last()
-    }
-
-    /// As [`Self::asking`], mutable.
-    pub fn asking_mut(&mut self) -> Option<&mut AuthorisationQuery> {
-        self.identity.as_deref_mut()?.asks.last_mut()
+    /// Whether a check is pending, so that no decision takes effect yet.
+    fn is_unchecked(&self) -> bool {
+        self.stage_work.as_deref().is_some_and(StageWork::is_unchecked)
     }
 
     /// The user's name; empty: no user was authenticated by name.
     pub fn user(&self) -> &[u8] {
-        let checked = self.identity.as_ref().filter(|identity| !identity.is_unchecked());
+        let checked = self.identity.as_ref().filter(|_| !self.is_unchecked());
         checked.map_or(&[], |identity| &identity.user)
     }
 
     /// The user for the access log: also includes the user at the virtual server of the listener.
     pub fn logged_user(&self) -> &[u8] {
-        let identity = self.identity.as_deref().filter(|identity| !identity.is_unchecked());
-        match identity {
+        let checked = self.identity.as_deref().filter(|_| !self.is_unchecked());
+        match checked {
             Some(identity) if identity.user.is_empty() => &identity.entered_as,
             Some(identity) => &identity.user,
             None => &[],
@@ -172,13 +167,34 @@ impl RequestContext {
 
     /// Drops all decisions that depend on a user whose password or service check has not succeeded.
     pub fn forget_what_is_for_the_unchecked(&mut self) {
-        let identity = self.identity.as_deref_mut().filter(|it| it.is_unchecked());
-        let Some(identity) = identity else { return };
-        identity.user = Box::default();
-        identity.entered_as = Box::default();
+        if !self.is_unchecked() {
+            return;
+        }
+        if let Some(identity) = self.identity.as_deref_mut() {
+            identity.user = Box::default();
+            identity.entered_as = Box::default();
+        }
         self.response.clear();
         self.body_edits.clear();
         self.marks.clear();
+    }
+
+    /// The request is blocked by its head: no stage behind the inspection takes place, and nothing takes effect that depends on one.
+    pub fn leave_out_later_stages(&mut self) {
+        if self.stage_work.as_deref().is_some_and(StageWork::has_later_checks) {
+            self.forget_what_is_for_the_unchecked();
+        }
+        if let Some(work) = &mut self.stage_work {
+            work.leave_out_later();
+        }
+    }
+
+    /// A check of the request has failed: no other is made, and nothing takes effect that depends on them.
+    pub fn leave_out_checks(&mut self) {
+        self.forget_what_is_for_the_unchecked();
+        if let Some(work) = &mut self.stage_work {
+            work.leave_out_checks();
+        }
     }
 
     /// Empties it, and keeps the capacity.
@@ -199,7 +215,7 @@ impl RequestContext {
         self.names.clear();
         self.identity = None;
         self.entered_at = None;
-        self.mirrors = None;
+        self.stage_work = None;
         self.has_request = false;
     }
 

@@ -1,5 +1,7 @@
 //! The decisions about a request.
 
+use weir_core::policy::Decision;
+
 use crate::local::pool::Preference;
 use crate::parts::request_context::RequestContext;
 
@@ -22,7 +24,7 @@ pub struct RequestDecisions {
 /// How a request ends without a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndWithoutMember {
-    /// As the policies decided: see [`weir_core::policy::Decision::end`].
+    /// As the policies decided: see [`Decision::end`].
     Policy,
     /// As the web application firewall decided: see [`crate::parts::inspection::Block`].
     Blocked,
@@ -41,4 +43,12 @@ pub enum EndWithoutMember {
     Closed,
     /// With 500: a policy has changed the request so that it cannot be sent.
     Failed,
+}
+
+/// What stages need to know of a request that was delayed, or whose end was decided with its head.
+pub struct DelayedDecision {
+    /// Until when `Stage::Delay` waits; 0: it does not wait, or has waited.
+    pub not_before_us: u64,
+    /// How the request ends at `Stage::End`.
+    pub end: Option<(EndWithoutMember, Box<Decision>)>,
 }

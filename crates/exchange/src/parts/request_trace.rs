@@ -46,10 +46,8 @@ impl RequestTrace {
 pub enum Kind {
     /// A client's request.
     Client,
-    /// A mirrored request.
-    Mirror,
-    /// A request to an authorisation service.
-    Authorisation,
+    /// A request of weir's own; this is its purpose.
+    Own(&'static str),
 }
 
 /// Facts about a sampled request for its spans.

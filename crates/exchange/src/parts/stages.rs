@@ -1,9 +1,5 @@
 //! What a request still has to pass before it gets a member, and what a stage says.
 
-use weir_core::policy::Decision;
-
-use crate::parts::request_decisions::EndWithoutMember;
-
 /// A stage between the head of a request and its member. A request passes its stages in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -22,14 +18,6 @@ pub enum Stage {
     Copy,
     /// Its body is held until it is judged.
     Body,
-}
-
-/// What stages need to know of a request that was delayed, or whose end was decided with its head.
-pub struct DelayedDecision {
-    /// Until when [`Stage::Delay`] waits; 0: it does not wait, or has waited.
-    pub not_before_us: u64,
-    /// How the request ends at [`Stage::End`].
-    pub end: Option<(EndWithoutMember, Box<Decision>)>,
 }
 
 /// All stages, in order.

@@ -11,7 +11,6 @@ use crate::local::surroundings::Sources;
 use crate::parts::deferred_work::DeferredWork;
 use crate::parts::encoding::{Encoding, Transforms};
 use crate::parts::held_memory::HeldRoom;
-use crate::parts::identity::{AuthorisationQuery, Progress};
 use crate::parts::offloaded_inspections::OffloadedInspections;
 use crate::parts::request_context::{RequestContext, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
@@ -21,8 +20,8 @@ use crate::parts::scratch::Scratch;
 pub struct Tools {
     /// Work to do after the current call.
     pub deferred_work: Vec<DeferredWork>,
-    /// The number of open copies of requests.
-    pub mirrors_under_way: u32,
+    /// The number of open requests of weir's own for which nobody waits.
+    pub unawaited_under_way: u32,
     /// Output buffers.
     pub scratch: Scratch,
     /// The decision about a request.
@@ -66,7 +65,7 @@ impl Tools {
     pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
             deferred_work: Vec::new(),
-            mirrors_under_way: 0,
+            unawaited_under_way: 0,
             scratch: Scratch::default(),
             decision: None,
             response_decision: None,
@@ -108,11 +107,8 @@ impl Tools {
 
     /// Takes back the data of a request, and its buffers.
     pub fn give_remembered(&mut self, mut context: Box<RequestContext>) {
-        let asks = context.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
-        for AuthorisationQuery { progress, .. } in asks {
-            if let Progress::Asked(Some(child)) = progress {
-                self.deferred_work.push(DeferredWork::Leave { child, is_late: false });
-            }
+        if let Some(mut work) = context.stage_work.take() {
+            work.end(&mut self.deferred_work);
         }
         context.clear();
         if self.spare_remembered.len() < SPARE_MAX && context.kept_bytes() <= SPARE_BYTES_MAX {

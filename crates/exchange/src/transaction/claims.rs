@@ -12,6 +12,7 @@ pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
     let claims = &arrival.server.claims;
     if !claims.names.is_empty() && arrival.entry().is_none() {
         let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
-        withheld_names::withhold(&claims.names, is_copy, edits);
+        let of_weir = is_copy.then_some(copies::MIRRORED);
+        withheld_names::withhold(&claims.names, of_weir, edits);
     }
 }

@@ -10,7 +10,8 @@ use crate::parts::pace::Pace;
 use crate::parts::phase::Phase;
 use crate::parts::reply::Reply;
 use crate::parts::request::Request;
-use crate::parts::stages::{DelayedDecision, Stages};
+use crate::parts::request_decisions::DelayedDecision;
+use crate::parts::stages::Stages;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
 

@@ -10,7 +10,7 @@ use crate::edge::Edge;
 use crate::parts::arrival::Arrival;
 use crate::parts::hand_over::{HandOverContext, HandedOver, RewrittenHead};
 use crate::parts::notice::Notice;
-use crate::parts::pending_checks::PendingChecks;
+use crate::parts::stage_work::StageWork;
 use crate::transaction::claims::withhold_claims;
 
 /// Hands a request over to the virtual server with this index, with the changes in `decision`, which is empty
@@ -20,7 +20,7 @@ pub fn hand_over(
     arrival: &Arrival<'_>,
     to: usize,
     decision: &mut Decision,
-    (mut carried, pending, user): (Box<HandOverContext>, PendingChecks, &[u8]),
+    (mut carried, stage_work, user): (Box<HandOverContext>, StageWork, &[u8]),
 ) -> Option<Box<HandedOver>> {
     let server = arrival.server;
     withhold_claims(arrival, &mut decision.request.fields);
@@ -49,8 +49,8 @@ pub fn hand_over(
     carried.followed.extend(followed);
     carried.marks = carried.marks_with(&marks);
     carried.passed.push(Rc::clone(server));
-    carried.pending = pending;
-    carried.pending.asks.iter_mut().for_each(|asking| asking.is_of_entry = true);
+    carried.stage_work = stage_work;
+    carried.stage_work.note_hand_over();
     if !user.is_empty() {
         carried.user = user.into();
     }

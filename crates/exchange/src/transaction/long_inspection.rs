@@ -12,7 +12,6 @@ use crate::parts::stages::{Stage, StageResult};
 use crate::transaction::exchange::{Exchange, is_judged_whole};
 use crate::transaction::inspection_results::{self, AfterHead, PassedBody};
 use crate::transaction::stage_wait::wait;
-use crate::transaction::stages::authorisation::forget_services;
 use crate::transaction::verdict_waits::{self, OffloadResult};
 
 /// Waits for the verdict on a request whose body has arrived.
@@ -112,7 +111,7 @@ fn judged(
 /// Ends a request that is blocked at its head, as one that was blocked at once.
 fn blocked_at_head(exchange: &mut Exchange, at: &mut impl Edge, block: Block) -> StageResult {
     if let Some(context) = exchange.ends.context.as_deref_mut() {
-        forget_services(context);
+        context.leave_out_later_stages();
     }
     exchange.inspection_state = Some(Box::new(InspectionState::Blocked(block)));
     let mut decision = at.tools().decision.take().unwrap_or_default();

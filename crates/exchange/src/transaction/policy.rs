@@ -19,9 +19,9 @@ use crate::parts::arrival::Arrival;
 use crate::parts::hand_over::{DecidedOrHandedOver, HandOverContext};
 use crate::parts::identity::Identity;
 use crate::parts::notice::Notice;
-use crate::parts::pending_checks::PendingChecks;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_decisions::{EndWithoutMember, RequestDecisions};
+use crate::parts::stage_work::StageWork;
 use crate::parts::tools::Tools;
 use crate::parts::witness::{ServerDecision, Step};
 use crate::shared::sticky::Sticky;
@@ -30,7 +30,7 @@ use crate::transaction::filters::rewrite;
 use crate::transaction::hand_over::hand_over;
 use crate::transaction::learned_persistence::learn;
 use crate::transaction::request_id::{RequestName, identify};
-use crate::transaction::stages::login::ask;
+use crate::transaction::stages::preparation::prepare;
 
 /// Decides about a request of a virtual server with settings that concern requests. `brought`: data from other virtual
 /// servers that have handed the request over.
@@ -86,19 +86,19 @@ pub fn consider(
     decisions.request_number = named.number;
     server.counters.requests_unauthenticated.add(u64::from(decision.authentication.is_refused));
     let known = (&facts, &mut evaluation);
-    let pending = wait_for(at, (traffic, arrival), known, decision, &mut decisions, &mut carried);
-    let user = if pending.is_some() { evaluation.user() } else { b"" };
+    let work = stage_work(at, (traffic, arrival), known, decision, &mut decisions, &mut carried);
+    let user = if work.is_some() { evaluation.user() } else { b"" };
     if let (Some(to), Some(EndWithoutMember::Policy)) = (to, decisions.ending) {
         let mut goes = carried.take().unwrap_or_default();
         goes.limit_places = held;
         goes.not_before_us = decisions.not_before_us;
-        let goes = (goes, pending.unwrap_or_default(), user);
+        let goes = (goes, work.unwrap_or_default(), user);
         decisions.ending = Some(EndWithoutMember::Failed);
         let over = hand_over(at, arrival, to, decision, goes);
         return over
             .map_or(DecidedOrHandedOver::Decided(decisions), DecidedOrHandedOver::HandedOver);
     }
-    let kept = (named, user, pending.unwrap_or_default(), around.known());
+    let kept = (named, user, work.unwrap_or_default(), around.known());
     let of = (&facts, decision, carried.as_deref_mut());
     keep(at.tools(), arrival, traffic, of, (stickiness, &mut held), kept, &mut decisions);
     at.tools().limit_places = held;
@@ -139,38 +139,38 @@ fn add_client_fields(
     }
 }
 
-/// The checks for which the request waits, including earlier ones; see [`ask`]. If they are not made, drops the
-/// decisions that depend on them.
-fn wait_for(
+/// What the stages have to do, including what an earlier virtual server has decided; see [`prepare`]. If checks are not
+/// made, drops the decisions that depend on them.
+fn stage_work(
     at: &mut impl Edge,
     of: (&Traffic, &Arrival<'_>),
     known: (&Facts<'_>, &mut Evaluation<'_>),
     decision: &mut Decision,
     decisions: &mut RequestDecisions,
     carried: &mut Option<Box<HandOverContext>>,
-) -> Option<PendingChecks> {
+) -> Option<StageWork> {
     let counters = &of.1.server.counters;
     let is_delayed = decisions.not_before_us > at.turn().now_us();
     counters.requests_delayed.add(u64::from(is_delayed));
-    let mut waits_for = PendingChecks::default();
+    let mut earlier = StageWork::default();
     if let Some(carried) = carried {
         decisions.not_before_us = decisions.not_before_us.max(carried.not_before_us);
-        waits_for = std::mem::take(&mut carried.pending);
+        earlier = std::mem::take(&mut carried.stage_work);
     }
-    let is_let_in = waits_for.is_settled();
-    let pending = ask(at, of, known, decision, decisions, waits_for);
-    if pending.is_none() {
+    let is_let_in = !earlier.is_unchecked();
+    let work = prepare(at, of, known, decision, decisions, earlier);
+    if work.is_none() {
         decision.response.clear();
         decision.body_edits.clear();
     }
-    if let (None, false, Some(carried)) = (&pending, is_let_in, carried) {
+    if let (None, false, Some(carried)) = (&work, is_let_in, carried) {
         // The user at the virtual server of the listener is not verified.
         carried.user = Box::default();
         carried.marks.clear();
     }
     let is_overloaded = decisions.ending == Some(EndWithoutMember::Overloaded);
     counters.password_checks_refused.add(u64::from(is_overloaded));
-    pending
+    work
 }
 
 /// Carries out a verdict for its request, and returns the client's persistence.
@@ -238,12 +238,10 @@ fn keep(
     traffic: &Traffic,
     (facts, decision, carried): (&Facts<'_>, &mut Decision, Option<&mut HandOverContext>),
     (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
-    (named, user, pending, known): (RequestName, &[u8], PendingChecks, SeedAndTime),
+    (named, user, work, known): (RequestName, &[u8], StageWork, SeedAndTime),
     decisions: &mut RequestDecisions,
 ) {
     let server = arrival.server;
-    let PendingChecks { checks, asks, mirrors } = pending;
-    let is_unchecked = !checks.is_empty() || !asks.is_empty();
     // Rules do not see misdirected requests.
     let is_for_rules =
         traffic.has_response_rules && decisions.ending != Some(EndWithoutMember::Misdirected);
@@ -256,8 +254,7 @@ fn keep(
         || named.traced.is_some()
         || !held.is_empty()
         || !user.is_empty()
-        || is_unchecked
-        || mirrors.is_some()
+        || !work.is_nothing()
         || carried.is_some()
         || is_for_rules
         || server.http.rewrite_location
@@ -272,7 +269,6 @@ fn keep(
     context.is_secure = arrival.tls().is_some();
     context.request_id = named.taken;
     context.traced = named.traced;
-    context.mirrors = mirrors;
     if has_rules_to_note {
         context.followed.extend_from_slice(&decision.followed);
     }
@@ -285,11 +281,11 @@ fn keep(
     }
     // A pending check needs its request to be kept, or nothing would wait for the result.
     let is_named = !user.is_empty() || !entered_as.is_empty();
-    if is_unchecked || is_named || is_asked_again && facts.unix_s.is_some() {
+    if work.is_unchecked() || is_named || is_asked_again && facts.unix_s.is_some() {
         let (user, unix_s) = (user.into(), facts.unix_s);
-        let identity = Identity { user, entered_as, unix_s, checks, asks };
-        context.identity = Some(Box::new(identity));
+        context.identity = Some(Box::new(Identity { user, entered_as, unix_s }));
     }
+    context.stage_work = (!work.is_nothing()).then(|| Box::new(work));
     if is_asked_again {
         context.keep_request(facts, arrival.tls().cloned(), known);
     }

@@ -4,14 +4,12 @@
 
 use std::rc::Rc;
 
-use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, ParseProgress, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
-use crate::local::copies;
 use crate::parts::account::{Account, LogOutput};
 use crate::parts::caller::Caller;
 use crate::parts::deferred_work::SubrequestOrder;
@@ -22,6 +20,7 @@ use crate::parts::phase::Phase;
 use crate::parts::request::{ConnectionChoice, Request};
 use crate::parts::stages::Stages;
 use crate::parts::stream_end::StreamEnd;
+use crate::parts::tools::Tools;
 use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
@@ -32,19 +31,6 @@ use crate::transaction::tracing::remember;
 
 /// weir writes these heads itself, so they need no limits.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
-
-/// What weir changes in the head of the request.
-fn edits_of(order: &SubrequestOrder) -> RequestEdits {
-    let mut edits = RequestEdits::default();
-    if order.parent.is_none() {
-        copies::mark_copy(&order.server.claims.copy_mark, &mut edits.fields);
-        edits.fields.remove(b"Expect");
-    }
-    if let Some(traced) = &order.traced {
-        traced.tell_member(&mut edits.fields);
-    }
-    edits
-}
 
 /// Adds a request to `transactions`; `buffer`: an empty buffer for its head. `None`: the request cannot be sent.
 pub fn begin(
@@ -61,7 +47,10 @@ pub fn begin(
     }
     let body = order.body.as_deref();
     head.framing = body.map_or(Framing::None, |body| Framing::Length(body.len() as u64));
-    let edits = edits_of(order);
+    let mut edits = std::mem::take(&mut order.edits);
+    if let Some(traced) = &order.traced {
+        traced.tell_member(&mut edits.fields);
+    }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if head.unusual.binds_connection {
@@ -109,6 +98,11 @@ pub fn begin(
     Some(key)
 }
 
+/// A request for which nobody waits could not begin.
+pub fn not_begun(tools: &mut Tools, order: &SubrequestOrder) {
+    mirror::ended(tools, &order.server, false);
+}
+
 /// Sends the request to a member.
 pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
     if !exchange.dispatch(at) {
@@ -131,12 +125,7 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
 pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
     if exchange.ends.caller == Caller::Nobody {
         let is_answered = exchange.reply.as_deref().is_some_and(|reply| reply.head.status != 0);
-        let counters = &exchange.ends.server.counters;
-        match is_answered {
-            true => counters.mirrors_answered.add(1),
-            false => counters.mirrors_failed.add(1),
-        }
-        mirror::ended(at.tools());
+        mirror::ended(at.tools(), &exchange.ends.server, is_answered);
     }
     exchange.ends.end(at, why, StreamEnd::of_broken(why));
     at.recycle(std::mem::take(&mut exchange.request.bytes));

@@ -29,7 +29,6 @@ use crate::transaction::claims::withhold_claims;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::filters::encode;
 use crate::transaction::policy::consider;
-use crate::transaction::stages::authorisation;
 use crate::transaction::{
     Transaction, challenge, early_data, request_inspection, trailers, unusual,
 };
@@ -332,7 +331,7 @@ fn judge(
     if matches!(inspection_state.as_deref(), Some(InspectionState::Blocked(_))) {
         // External services do not receive a blocked request.
         if let Some(context) = route.context.as_deref_mut() {
-            authorisation::forget_services(context);
+            context.leave_out_later_stages();
         }
         route.ending = Some(EndWithoutMember::Blocked);
     }

@@ -4,24 +4,24 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
 use weir_core::policy::external::{External, ServiceVerdict, named};
-use weir_http::edits::FieldEdits;
+use weir_http::edits::{FieldEdits, RequestEdits};
 
 use crate::edge::Edge;
 use crate::local::client_address::scheme_of;
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
 use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
-use crate::parts::identity::{AuthorisationQuery, Progress};
 use crate::parts::reply::Reply;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_trace::Kind;
+use crate::parts::stage_work::{AuthorisationQuery, Progress};
 use crate::parts::stages::{StageResult, Wait};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::stages::refusal::forget_decided;
 use crate::transaction::tracing::child;
 
 /// The interval at which a request that waits for a service checks the time. It also bounds the number of leftover
@@ -31,12 +31,12 @@ const LOOK_US: u64 = 1_000_000;
 /// Lists the services to ask about a request, the last one first. Removes fields of the client that only services may
 /// set.
 pub fn prepare(
+    at: &mut impl Edge,
     (traffic, arrival): (&Traffic, &Arrival<'_>),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
     decision: &mut Decision,
-    now: Clock,
-    scratch: &mut Vec<u8>,
 ) -> Vec<AuthorisationQuery> {
+    let (now, mut scratch) = (at.turn().clock, at.tools().scratch.take());
     let scheme = scheme_of(arrival.client_address(), arrival.peer(), facts);
     let Decision { authentication, request, .. } = decision;
     let asked = authentication.externals.drain(..).rev();
@@ -44,7 +44,7 @@ pub fn prepare(
         let external = by.external()?;
         external.added.iter().for_each(|name| request.fields.remove(name.as_bytes()));
         let (pool, preference) =
-            traffic.beside(external.pool as usize, (facts, evaluation), now, scratch);
+            traffic.beside(external.pool as usize, (facts, &mut *evaluation), now, &mut scratch);
         let mut text = Vec::new();
         external.write(facts, scheme, &mut text);
         Some(AuthorisationQuery {
@@ -57,7 +57,9 @@ pub fn prepare(
             progress: Progress::Unasked(text),
         })
     });
-    asked.collect()
+    let asked = asked.collect();
+    at.tools().scratch.give(scratch);
+    asked
 }
 
 /// Asks the services, one after another. Waits for the reply of each; the request is over if one refuses it.
@@ -66,7 +68,7 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
     let key = exchange.ends.key;
     let server = Rc::clone(&exchange.ends.server);
     while let Some(asking) =
-        exchange.ends.context.as_deref_mut().and_then(RequestContext::asking_mut)
+        exchange.ends.context.as_deref_mut().and_then(|it| it.stage_work.as_mut()?.asks.last_mut())
     {
         let Some(external) = asking.by.external() else { return StageResult::On };
         let by_us = asking.begun_us + external.timeout_ms * 1_000;
@@ -80,10 +82,11 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
                 let by_us = now_us + external.timeout_ms * 1_000;
                 asking.look_us = by_us.min(now_us + LOOK_US);
                 let look_us = asking.look_us;
-                let traced = child(&exchange.ends, at.tools(), Kind::Authorisation);
+                let traced = child(&exchange.ends, at.tools(), Kind::Own("authorisation"));
                 let (parent, body) = (Some(key), None);
+                let edits = RequestEdits::default();
                 let order =
-                    SubrequestOrder { parent, server, pool, preference, text, body, traced };
+                    SubrequestOrder { parent, server, pool, preference, text, body, edits, traced };
                 at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
                 return StageResult::Wait(Wait::Until(look_us));
             }
@@ -113,7 +116,9 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
 /// Applies a service's response to a request. Returns whether the request may continue.
 fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
     let context = exchange.ends.context.as_deref();
-    let Some(asking) = context.and_then(RequestContext::asking) else { return true };
+    let Some(asking) = context.and_then(|it| it.stage_work.as_ref()?.asks.last()) else {
+        return true;
+    };
     let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
     let Some(external) = by.external() else { return true };
     let counters = &exchange.ends.server.counters;
@@ -166,8 +171,9 @@ fn let_in(context: Option<&mut RequestContext>, user: &[u8], mark: Option<&str>)
     if let Some(mark) = mark {
         context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
+    let asking = context.stage_work.as_mut().and_then(|work| work.asks.pop());
+    let is_of_entry = asking.is_some_and(|asking| asking.is_of_entry);
     if let Some(identity) = context.identity.as_deref_mut() {
-        let is_of_entry = identity.asks.pop().is_some_and(|asking| asking.is_of_entry);
         match user {
             [] => {}
             _ if is_of_entry => identity.entered_as = user.into(),
@@ -192,40 +198,5 @@ fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply:
             fields.remove(b"Content-Type");
             exchange.respond_adding(at, status, why, fields);
         }
-    }
-}
-
-/// Drops all decisions about a request that is not allowed, for this reason.
-pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
-    let decided =
-        exchange.delayed_decision.take().and_then(|delayed_decision| delayed_decision.end);
-    if let Some((_, mut decision)) = decided {
-        decision.clear();
-        at.tools().decision = Some(decision);
-    }
-    if let Some(context) = exchange.ends.context.as_deref_mut() {
-        forget_questions(context);
-        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
-    }
-    exchange.ends.server.counters.requests_unauthenticated.add(1);
-}
-
-/// Services are not asked about a request that gets no member.
-pub fn forget_services(context: &mut RequestContext) {
-    let has_some = context.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
-    if has_some {
-        context.forget_what_is_for_the_unchecked();
-    }
-    if let Some(identity) = context.identity.as_deref_mut() {
-        identity.asks.clear();
-    }
-}
-
-/// Drops all pending questions about a request, and all decisions that depend on its user.
-pub fn forget_questions(context: &mut RequestContext) {
-    context.forget_what_is_for_the_unchecked();
-    if let Some(identity) = context.identity.as_deref_mut() {
-        identity.checks.clear();
-        identity.asks.clear();
     }
 }

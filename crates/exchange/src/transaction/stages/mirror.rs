@@ -3,18 +3,21 @@
 
 use std::rc::Rc;
 
-use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
+use weir_http::edits::RequestEdits;
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::h2::message::Lines;
 use weir_http::message::Framing;
 
 use crate::edge::Edge;
-use crate::local::copies::is_copy;
+use crate::local::copies::{is_copy, mark_copy};
 use crate::local::forms::Forms;
+use crate::local::pool::{LocalPool, Preference};
+use crate::local::table::LocalServer;
 use crate::local::traffic::Traffic;
-use crate::parts::deferred_work::{DeferredWork, Mirrors, SubrequestOrder};
+use crate::parts::arrival::Arrival;
+use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use crate::parts::request::Request;
 use crate::parts::request_trace::Kind;
 use crate::parts::stages::StageResult;
@@ -27,20 +30,26 @@ pub const UNDER_WAY_MAX: u32 = 256;
 
 /// Selects the destinations of copies of a request, by their shares.
 pub fn choose(
-    tools: &mut Tools,
-    (traffic, copy_mark): (&Traffic, &[u8]),
+    at: &mut impl Edge,
+    (traffic, arrival): (&Traffic, &Arrival<'_>),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
     decision: &Decision,
-    now: Clock,
-    scratch: &mut Vec<u8>,
-) -> Mirrors {
-    let taken = decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw()));
-    let pools = taken.map(|it| traffic.beside(it.pool as usize, (facts, evaluation), now, scratch));
+) -> Vec<(Rc<LocalPool>, Preference)> {
     // Tunnels are not copied; nor are copies, which could loop forever if they come back to weir.
     let (head, input) = (facts.request, facts.request_input);
-    let is_copied =
-        head.upgrade.is_none() && !is_connect(facts) && !is_copy((head, input), copy_mark);
-    Mirrors(if is_copied { pools.collect() } else { Vec::new() })
+    let copy_mark = &*arrival.server.claims.copy_mark;
+    if head.upgrade.is_some() || is_connect(facts) || is_copy((head, input), copy_mark) {
+        return Vec::new();
+    }
+    let (now, tools) = (at.turn().clock, at.tools());
+    let mut scratch = tools.scratch.take();
+    let mut pools = Vec::new();
+    for mirror in decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw())) {
+        let pool = mirror.pool as usize;
+        pools.push(traffic.beside(pool, (facts, &mut *evaluation), now, &mut scratch));
+    }
+    tools.scratch.give(scratch);
+    pools
 }
 
 fn is_connect(facts: &Facts<'_>) -> bool {
@@ -58,23 +67,28 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
 /// Sends the copies of a complete request: the head as the member gets it, and the stored body.
 pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     let context = exchange.ends.context.as_deref_mut();
-    let Some(Mirrors(pools)) = context.and_then(|it| it.mirrors.take()).map(|it| *it) else {
+    let Some(work) = context.and_then(|context| context.stage_work.as_mut()) else { return };
+    let copies = std::mem::take(&mut work.copies);
+    if copies.is_empty() {
         return;
-    };
+    }
     let is_on_stream = exchange.ends.phase.member_stream().is_some();
     let copy = copy_of(&exchange.request, exchange.ends.tries.pool.forms, is_on_stream);
-    for (pool, preference) in pools {
+    for (pool, preference) in copies {
         let tools = at.tools();
-        let has_room = tools.mirrors_under_way < UNDER_WAY_MAX;
+        let has_room = tools.unawaited_under_way < UNDER_WAY_MAX;
         let Some((text, body)) = copy.as_ref().filter(|_| has_room).cloned() else {
             exchange.ends.server.counters.mirrors_dropped.add(1);
             continue;
         };
-        tools.mirrors_under_way += 1;
+        tools.unawaited_under_way += 1;
         let server = Rc::clone(&exchange.ends.server);
-        let traced = child(&exchange.ends, at.tools(), Kind::Mirror);
+        let traced = child(&exchange.ends, at.tools(), Kind::Own("mirror"));
+        let mut edits = RequestEdits::default();
+        mark_copy(&server.claims.copy_mark, &mut edits.fields);
+        edits.fields.remove(b"Expect");
         let parent = None;
-        let order = SubrequestOrder { parent, server, pool, preference, text, body, traced };
+        let order = SubrequestOrder { parent, server, pool, preference, text, body, edits, traced };
         at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
     }
 }
@@ -136,8 +150,12 @@ fn text_of(lines: Lines<'_>) -> Vec<u8> {
     text
 }
 
-/// Counts a finished copy.
-pub fn ended(tools: &mut Tools) {
-    debug_assert!(tools.mirrors_under_way > 0, "each is counted once");
-    tools.mirrors_under_way = tools.mirrors_under_way.saturating_sub(1);
+/// Counts a copy that has ended, or could not begin. `is_answered`: its member has answered.
+pub fn ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
+    match is_answered {
+        true => server.counters.mirrors_answered.add(1),
+        false => server.counters.mirrors_failed.add(1),
+    }
+    debug_assert!(tools.unawaited_under_way > 0, "each is counted once");
+    tools.unawaited_under_way = tools.unawaited_under_way.saturating_sub(1);
 }

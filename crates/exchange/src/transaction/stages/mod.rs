@@ -31,6 +31,8 @@ mod admission;
 pub mod authorisation;
 pub mod login;
 pub mod mirror;
+pub mod preparation;
+mod refusal;
 
 pub use admission::AdmissionVerdict;
 
@@ -39,13 +41,13 @@ use weir_http::message::{Framing, RequestHead};
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
 use crate::parts::end::End;
-use crate::parts::identity::{AuthorisationQuery, Progress};
 use crate::parts::inspection::InspectionState;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
 use crate::parts::reply::Reply;
-use crate::parts::request_context::RequestContext;
-use crate::parts::stages::{DelayedDecision, Stage, StageResult, Stages, Wait};
+use crate::parts::request_decisions::DelayedDecision;
+use crate::parts::stage_work::{AuthorisationQuery, Progress, StageWork};
+use crate::parts::stages::{Stage, StageResult, Stages, Wait};
 use crate::parts::wait_state::WaitState;
 use crate::parts::witness::Step;
 use crate::termination::Termination;
@@ -150,15 +152,10 @@ impl Exchange {
 
 /// The stages for which something was decided with the head.
 fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
-    let mut stages = Stages::NONE;
+    let context = exchange.ends.context.as_deref();
+    let work = context.and_then(|context| context.stage_work.as_deref());
+    let mut stages = work.map_or(Stages::NONE, StageWork::stages);
     stages.add_if(Stage::Delay, is_delayed);
-    if let Some(context) = exchange.ends.context.as_deref() {
-        if let Some(identity) = context.identity.as_deref() {
-            stages.add_if(Stage::Login, !identity.checks.is_empty());
-            stages.add_if(Stage::Ask, !identity.asks.is_empty());
-        }
-        stages.add_if(Stage::Copy, context.mirrors.is_some());
-    }
     stages.add_if(
         Stage::Judge,
         matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Judging(_))),
@@ -199,12 +196,13 @@ fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
 /// Whether a request of weir's own for this one is to begin.
 pub fn awaits_child(exchange: &Exchange) -> bool {
     let context = exchange.ends.context.as_deref();
-    context.and_then(RequestContext::asking).is_some_and(AuthorisationQuery::awaits_beginning)
+    let asking = context.and_then(|it| it.stage_work.as_ref()?.asks.last());
+    asking.is_some_and(AuthorisationQuery::awaits_beginning)
 }
 
 /// The question to a service for which the request waits.
 fn asking(exchange: &mut Exchange) -> Option<&mut AuthorisationQuery> {
-    exchange.ends.context.as_deref_mut()?.asking_mut()
+    exchange.ends.context.as_deref_mut()?.stage_work.as_mut()?.asks.last_mut()
 }
 
 /// The request of weir's own has begun.
