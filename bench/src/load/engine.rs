@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use weir_event_loop::{Descriptor, Endpoint, EventLoop, Handler, Owner, OwnerKey};
+use weir_event_loop::{Descriptor, Endpoint, EventLoop, Handler, Owner, OwnerKey, Turns};
 use weir_http::message::ResponseHead;
 use weir_tls::{HandshakeResult, TlsError};
 
@@ -116,7 +116,7 @@ impl Engine {
     /// Runs until all requests of the plan were sent and their responses have arrived.
     pub fn run(&mut self, io: &mut EventLoop) -> std::io::Result<()> {
         self.open_some(io, now_us());
-        io.run(self)
+        Turns::precise().run(io, self)
     }
 
     /// The results of the thread.
@@ -363,7 +363,7 @@ impl Engine {
         let Some(token) = user.token else {
             return;
         };
-        let is_whole = bytes_beyond == 0 && io.queued(token) == 0;
+        let is_whole = bytes_beyond == 0 && io.sockets.queued(token) == 0;
         if !is_whole {
             self.reopen(io, index, false);
         } else if request.is_last || !keep_alive {

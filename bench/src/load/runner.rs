@@ -306,9 +306,7 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     pin_thread(&plan.cores, thread).map_err(|error| LoadError::Core(error.core, error.source))?;
     // At 25,000 requests per second the interval is 40 us, shorter than the kernel's default timer slack of 50 us.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(failed)?;
-    let mut io = EventLoop::new().map_err(LoadError::Thread)?;
-    io.wake_precisely();
-    Ok(io)
+    EventLoop::new().map_err(LoadError::Thread)
 }
 
 /// Adds up the results of the threads, which ended at `over_us`.

@@ -26,7 +26,7 @@ pub use faults::{Fault, FaultKind};
 pub use objects::OBJECT_BYTES_MAX;
 pub use udp::{UdpCounts, UdpOrigin, UdpSettings};
 use weir_event_loop::sockets::{self, Endpoint};
-use weir_event_loop::{EventLoop, ListenOptions, Owner, OwnerKey, descriptors};
+use weir_event_loop::{EventLoop, ListenOptions, Owner, OwnerKey, Turns, descriptors};
 
 use counts::ThreadCounts;
 use objects::{Blocks, Kind, Object};
@@ -164,7 +164,7 @@ fn serve(
     // The receiver exists: the starter waits for this message.
     let _ = begun.send(result);
     if let Some(mut io) = io
-        && let Err(error) = io.run(&mut server)
+        && let Err(error) = Turns::precise().run(&mut io, &mut server)
     {
         server.note_failure(&error);
     }
@@ -176,7 +176,6 @@ fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<Soc
         io::Error::other(format!("core {core} cannot be used: {source}"))
     })?;
     let mut io = EventLoop::new()?;
-    io.wake_precisely();
     let mut addresses = Vec::new();
     let mut address = settings.listen;
     for server in 0..settings.servers {
@@ -185,7 +184,7 @@ fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<Soc
         let bound = rustix::net::getsockname(&listener)?;
         address = SocketAddr::try_from(bound).map_err(|_| io::Error::other("no address"))?;
         addresses.push(address);
-        io.add_listener(listener.into(), Owner::Listener(OwnerKey::new(server as u64)))?;
+        io.add(listener.into(), Owner::Listener(OwnerKey::new(server as u64)))?;
         address.set_ip(next_address(address.ip()));
     }
     Ok((io, addresses))

@@ -190,7 +190,7 @@ impl Server {
         }
         let client = &mut self.clients[key];
         client.phase = Phase::Delayed(order);
-        io.pause(client.token);
+        io.sockets.pause(client.token);
         self.delayed.push(Reverse((clock::now().now_us() + delay_us, key, client.token)));
     }
 
@@ -242,9 +242,9 @@ impl Server {
                 return;
             };
             answer.sent += sent;
-            if io.queued(client.token) > 0 {
+            if io.sockets.queued(client.token) > 0 {
                 // Do not read from a client that does not receive its responses.
-                return io.pause(client.token);
+                return io.sockets.pause(client.token);
             }
             let length = answer.bytes_left_max(SEND_BYTES_MAX);
             if length == 0 {
@@ -271,10 +271,10 @@ impl Server {
         if keep_alive {
             client.phase = Phase::Head;
             io.set_deadline(client.token, io.now_ms() + IDLE_TIMEOUT_MS);
-            io.resume(client.token);
+            io.sockets.resume(client.token);
         } else {
             client.phase = Phase::Leaving;
-            io.resume(client.token);
+            io.sockets.resume(client.token);
             io.linger(client.token, LEAVE_TIMEOUT_MS);
         }
         if is_good {
@@ -321,7 +321,7 @@ impl Server {
             let Phase::Delayed(order) = client.phase else {
                 continue;
             };
-            io.resume(token);
+            io.sockets.resume(token);
             self.begin(io, key, order);
             self.go_on(io, key);
         }
@@ -337,8 +337,7 @@ impl Handler for Server {
         _: Option<SocketAddr>,
     ) {
         let entry = self.clients.vacant_entry();
-        let Ok(token) = io.add_stream(socket, Owner::Client(OwnerKey::new(entry.key() as u64)))
-        else {
+        let Ok(token) = io.add(socket, Owner::Client(OwnerKey::new(entry.key() as u64))) else {
             // The event loop could not register the connection; the client sees it close.
             return;
         };
@@ -395,7 +394,7 @@ impl Handler for Server {
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
         let key = key_of(owner);
         if let Some(client) = self.clients.get(key) {
-            io.resume(client.token);
+            io.sockets.resume(client.token);
         }
         self.sent(io, key, 0);
         self.go_on(io, key);

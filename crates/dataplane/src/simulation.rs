@@ -9,7 +9,7 @@ use weir_config::snapshot::{Address, ListenPoint, Member, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
-use weir_event_loop::{Descriptor, EventLoop, Token, random};
+use weir_event_loop::{Descriptor, EventLoop, Token, Turns, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 use weir_telemetry::access_log::AccessLog;
@@ -27,6 +27,7 @@ const REPORTS_MAX: usize = 4_096;
 /// A worker, its loop, and the control plane's ends of the worker's channels.
 pub struct SimulatedWorker {
     io: EventLoop,
+    turns: Turns,
     worker: Worker,
     network: Network,
     wanted_at_us: Option<u64>,
@@ -69,6 +70,7 @@ impl SimulatedWorker {
         };
         let mut simulated = Self {
             io: EventLoop::over(Kernel::Memory(network.clone())),
+            turns: Turns::default(),
             worker: Worker::new(setup, Token::NONE),
             network: network.clone(),
             wanted_at_us: Some(0),
@@ -178,7 +180,7 @@ impl SimulatedWorker {
 
     /// Makes one turn of the loop.
     pub fn turn(&mut self) -> std::io::Result<()> {
-        self.wanted_at_us = self.io.turn(&mut self.worker, self.wanted_at_us)?;
+        self.wanted_at_us = self.turns.turn(&mut self.io, &mut self.worker, self.wanted_at_us)?;
         Ok(())
     }
 
@@ -227,7 +229,7 @@ impl SimulatedWorker {
     /// State that remains after the last client has disconnected.
     pub fn remains(&self) -> Vec<String> {
         let mut remains = self.worker.remains();
-        let (here, there) = (self.io.open_sockets(), self.network.descriptors_open());
+        let (here, there) = (self.io.room.open_sockets(), self.network.descriptors_open());
         if here != there {
             remains.push(format!("{there} descriptors for {here} sockets"));
         }

@@ -13,7 +13,7 @@ use rustix::net::{
     self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType,
 };
-use weir_event_loop::{EventLoop, confine, descriptors};
+use weir_event_loop::{EventLoop, Owner, Turns, confine, descriptors};
 
 use crate::panics;
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
@@ -156,12 +156,13 @@ fn prepare(control: RawFd, is_confined: bool) -> io::Result<(EventLoop, OwnedFd)
 /// Runs until the worker is stopped. After a panic, the connections of this worker are closed and the worker continues.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
     panics::note_worker();
-    let Ok(control) = io.add_control(control.into()) else {
+    let Ok(control) = io.add(control.into(), Owner::Control) else {
         return;
     };
     let mut worker = Worker::new(setup, control);
+    let mut turns = Turns::default();
     loop {
-        let message = match catch_unwind(AssertUnwindSafe(|| io.run(&mut worker))) {
+        let message = match catch_unwind(AssertUnwindSafe(|| turns.run(&mut io, &mut worker))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => format!("event loop: {error}"),
             Err(panic) => panics::message(&*panic),

@@ -4,10 +4,12 @@
 //! uses it: the loop reads into its own buffer and delivers the bytes ([`Handler::received`]). Data that a socket does not
 //! accept at once is queued and sent later ([`EventLoop::send`], [`Handler::drained`]).
 //!
+//! [`EventLoop`] is what a handler may ask of the loop. [`Turns`] wait for events, and call the handler.
+//!
 //! The data path, the load generator and the origin server use it.
 //!
 //! **Architecture invariant:** only this crate makes system calls on connections. Callbacks never nest: a call into the loop
-//! never calls the handler.
+//! never calls the handler. A handler gets the [`EventLoop`], but never its [`Turns`].
 //!
 //! **Architecture invariant:** all system calls of the loop are in [`kernel`], so the simulation can replace them by its own
 //! kernel ([`memory`]) with its own time.
@@ -27,14 +29,18 @@ mod event_loop;
 mod handler;
 pub mod kernel;
 mod lingering_close;
+mod listening;
 #[cfg(feature = "simulation")]
 pub mod memory;
 mod output;
 mod pace;
 mod pipes;
 pub mod random;
+mod reader;
 mod secure;
+mod sending;
 mod socket;
+mod socket_room;
 pub mod sockets;
 mod straight;
 mod table;
@@ -50,7 +56,11 @@ pub use datagram_sockets::Datagrams;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;
+pub use listening::accept_before_close;
+pub use output::SpareBuffers;
 pub use socket::ReadMode;
+pub use socket_room::SocketRoom;
 pub use sockets::{Endpoint, ListenOptions, Source};
+pub use table::Sockets;
 pub use token::{Owner, OwnerKey, Token};
-pub use turn::accept_before_close;
+pub use turn::Turns;

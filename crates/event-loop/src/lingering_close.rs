@@ -9,7 +9,7 @@
 //! Data that arrives in these states is dropped. All states are limited in time. A socket stays open while its peer still
 //! receives data. A peer that only sends data has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 
 use crate::bounds::SCRATCH_BYTES;
 use crate::event_loop::EventLoop;
@@ -24,11 +24,21 @@ const LINGER_BYTES_MAX: u32 = 64 * 1024 * 1024;
 /// Maximum time during which a lingering socket reads and drops data.
 const LINGER_MS: u64 = 30_000;
 /// A finished socket is closed when its peer has neither sent nor acknowledged data for this time.
-const LINGER_SILENCE_MS: u64 = 5_000;
+pub const LINGER_SILENCE_MS: u64 = 5_000;
 /// Maximum interval between two queries for unacknowledged data. The first intervals are shorter.
 const TAKEN_INTERVAL_MS_MAX: u64 = 500;
 
 const _: () = assert!(LINGER_SILENCE_MS < LINGER_MS && TAKEN_INTERVAL_MS_MAX < LINGER_SILENCE_MS);
+
+/// What follows for a finished socket.
+pub enum LeavingStep {
+    /// It is closed, and the handler is told.
+    Close,
+    /// It stays open until this time at least.
+    Wait { until_ms: u64 },
+    /// It waits for an event, or for the deadline that it has.
+    Stay,
+}
 
 impl EventLoop {
     /// Closes the socket when all queued data has been sent. [`Handler::closed`] follows in any case, even if the peer
@@ -48,13 +58,14 @@ impl EventLoop {
     /// response before the incomplete one. [`Handler::closed`] follows in any case.
     pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
         // From here on every close sends a reset, even at the end of the process.
-        self.reset_on_close(token);
+        self.sockets.reset_on_close(token);
         self.leave(token, State::Resetting, timeout_ms);
     }
 
     fn leave(&mut self, token: Token, state: State, timeout_ms: u64) {
         let now_ms = self.clock.now_ms();
-        self.send_close_notify(token);
+        self.sockets.seal_end(token, &mut self.sealed);
+        self.send_sealed(token, SendFlags::MORE);
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
@@ -72,119 +83,102 @@ impl EventLoop {
         let wait_ms = if is_queued && !is_broken {
             timeout_ms
         } else {
-            all_sent(socket, now_ms);
+            socket.all_sent(now_ms);
             LINGER_SILENCE_MS
         };
         self.timers.set(&mut self.sockets, token.index, now_ms + wait_ms);
-        self.make_ready(token);
+        self.sockets.make_ready(token);
     }
 
-    /// Continues with a finished socket when it has no queued data.
-    pub(crate) fn sent_all(&mut self, handler: &mut impl Handler, token: Token) {
-        let now_ms = self.now_ms();
-        if let Some(socket) = self.sockets.get(token) {
-            all_sent(socket, now_ms);
+    /// Performs a step of a finished socket.
+    pub(crate) fn go_on_leaving(
+        &mut self,
+        handler: &mut impl Handler,
+        token: Token,
+        step: LeavingStep,
+    ) {
+        match step {
+            LeavingStep::Close => {
+                let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
+                    return;
+                };
+                self.close(token);
+                handler.closed(self, owner);
+            }
+            LeavingStep::Wait { until_ms } => self.set_deadline(token, until_ms),
+            LeavingStep::Stay => {}
         }
-        self.set_deadline(token, now_ms + LINGER_SILENCE_MS);
-        self.look_at_leaving(handler, token);
+    }
+}
+
+impl Socket {
+    /// Notes the end of the queued data of a finished socket: a lingering one sends FIN, or is closed if that fails.
+    pub fn all_sent(&mut self, now_ms: u64) {
+        self.leaving.since_ms = now_ms;
+        self.progress_ms = now_ms;
+        if self.state == State::Lingering {
+            let sent = self.fd.as_ref().map(Descriptor::shut_write);
+            if !matches!(sent, Some(Ok(()))) {
+                self.state = State::Closing;
+            }
+            // Only data that the peer acknowledges from here on counts as progress.
+            self.note_taken();
+        }
     }
 
-    /// Performs the next step of a finished socket that needs no event from the kernel.
-    pub(crate) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
-        match self.sockets.get(token) {
-            Some(Socket { state: State::Closing, output: None, .. }) => {
-                self.close_and_tell(handler, token);
-            }
-            Some(Socket { state: State::Resetting, output: None, .. }) => {
-                self.reset_if_taken(handler, token);
-            }
-            _ => {}
+    /// The next step of a finished socket that needs no event from the kernel.
+    pub fn leaving_step(&mut self, now_ms: u64) -> LeavingStep {
+        match self {
+            Self { state: State::Closing, output: None, .. } => LeavingStep::Close,
+            Self { state: State::Resetting, output: None, .. } => self.reset_if_taken(now_ms),
+            _ => LeavingStep::Stay,
         }
     }
 
     /// Resets a socket whose peer has acknowledged everything, or makes no progress.
-    fn reset_if_taken(&mut self, handler: &mut impl Handler, token: Token) {
-        let now_ms = self.now_ms();
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        let (waiting, took_more) = socket.note_taken();
+    fn reset_if_taken(&mut self, now_ms: u64) -> LeavingStep {
+        let (waiting, took_more) = self.note_taken();
         if took_more {
-            socket.progress_ms = now_ms;
+            self.progress_ms = now_ms;
         }
-        if waiting == 0 || now_ms >= socket.progress_ms + LINGER_SILENCE_MS {
-            return self.close_and_tell(handler, token);
+        if waiting == 0 || now_ms >= self.progress_ms + LINGER_SILENCE_MS {
+            return LeavingStep::Close;
         }
-        let elapsed_ms = now_ms - socket.leaving.since_ms;
+        let elapsed_ms = now_ms - self.leaving.since_ms;
         let interval_ms = elapsed_ms.clamp(TICK_MS, TAKEN_INTERVAL_MS_MAX);
-        self.set_deadline(token, now_ms + interval_ms);
+        LeavingStep::Wait { until_ms: now_ms + interval_ms }
     }
 
     /// Reads once from a finished socket and drops the data.
-    pub(crate) fn drop_input(&mut self, handler: &mut impl Handler, token: Token) {
-        let mut scratch = std::mem::take(&mut self.scratch);
+    pub fn drop_input(&mut self, scratch: &mut [u8], now_ms: u64) -> LeavingStep {
         // With this flag, TCP discards the bytes without copying them.
-        let read = self.read_once(token, &mut scratch[..SCRATCH_BYTES], RecvFlags::TRUNC);
-        self.scratch = scratch;
-        let now_ms = self.now_ms();
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        match read {
+        match self.receive(&mut scratch[..SCRATCH_BYTES], RecvFlags::TRUNC) {
             ReadResult::Bytes(count) => {
-                socket.leaving.heard_ms = now_ms;
-                socket.leaving.dropped_bytes += count as u32;
+                self.leaving.heard_ms = now_ms;
+                self.leaving.dropped_bytes += count as u32;
                 // Flow control stops a peer that continues to send. The peer may still receive its data.
-                socket.paused = socket.leaving.dropped_bytes > LINGER_BYTES_MAX;
+                self.paused = self.leaving.dropped_bytes > LINGER_BYTES_MAX;
             }
             ReadResult::Nothing => {}
-            ReadResult::Failure(_) => self.close_and_tell(handler, token),
-            ReadResult::End if socket.state == State::Resetting => {}
-            ReadResult::End if socket.output.is_some() => socket.state = State::Closing,
-            ReadResult::End => self.close_and_tell(handler, token),
+            ReadResult::Failure(_) => return LeavingStep::Close,
+            ReadResult::End if self.state == State::Resetting => {}
+            ReadResult::End if self.output.is_some() => self.state = State::Closing,
+            ReadResult::End => return LeavingStep::Close,
         }
+        LeavingStep::Stay
     }
 
-    /// Handles the deadline of a finished socket. A peer that still receives or sends data gets more time.
-    pub(crate) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
-        let now_ms = self.now_ms();
-        let Some(socket) = self.sockets.get(token) else {
-            return;
-        };
-        let (state, leaving, is_queued) = (socket.state, socket.leaving, socket.output.is_some());
+    /// The step at the deadline of a finished socket. A peer that still receives or sends data gets more time.
+    pub fn expire_leaving(&mut self, now_ms: u64) -> LeavingStep {
+        let (state, leaving, is_queued) = (self.state, self.leaving, self.output.is_some());
         if state == State::Resetting && !is_queued {
-            return self.reset_if_taken(handler, token);
+            return self.reset_if_taken(now_ms);
         }
-        let mut until_ms = self.patience_until_ms(token, u64::from(leaving.timeout_ms));
+        let mut until_ms = self.patience_until_ms(u64::from(leaving.timeout_ms), now_ms);
         if state == State::Lingering && !is_queued {
             let heard_until_ms = leaving.heard_ms + LINGER_SILENCE_MS;
             until_ms = until_ms.max(heard_until_ms.min(leaving.since_ms + LINGER_MS));
         }
-        if until_ms > now_ms {
-            return self.set_deadline(token, until_ms);
-        }
-        self.close_and_tell(handler, token);
-    }
-
-    pub(crate) fn close_and_tell(&mut self, handler: &mut impl Handler, token: Token) {
-        let Some(owner) = self.sockets.get(token).map(|socket| socket.owner) else {
-            return;
-        };
-        self.close(token);
-        handler.closed(self, owner);
-    }
-}
-
-/// Handles the end of the queued data of a finished socket: a lingering one sends FIN, or is closed if that fails.
-fn all_sent(socket: &mut Socket, now_ms: u64) {
-    socket.leaving.since_ms = now_ms;
-    socket.progress_ms = now_ms;
-    if socket.state == State::Lingering {
-        let sent = socket.fd.as_ref().map(Descriptor::shut_write);
-        if !matches!(sent, Some(Ok(()))) {
-            socket.state = State::Closing;
-        }
-        // Only data that the peer acknowledges from here on counts as progress.
-        socket.note_taken();
+        if until_ms > now_ms { LeavingStep::Wait { until_ms } } else { LeavingStep::Close }
     }
 }

@@ -40,6 +40,13 @@ impl Output {
         }
     }
 
+    /// The unsent bytes of a queue without a pipe.
+    pub fn into_pending(mut self) -> Vec<u8> {
+        debug_assert!(self.pipe.is_none(), "bytes of a tunnel go nowhere else");
+        self.bytes.drain(..self.sent);
+        self.bytes
+    }
+
     /// Removes the first `count` pending bytes, which were sent.
     pub fn advance(&mut self, count: usize) {
         self.sent += count;
@@ -47,11 +54,18 @@ impl Output {
     }
 }
 
+/// A queue that begins with the bytes of a pipe.
+impl From<Filled> for Output {
+    fn from(pipe: Filled) -> Self {
+        Self { pipe: Some(pipe), bytes: Vec::new(), sent: 0 }
+    }
+}
+
 /// Empty buffers for reuse.
 #[derive(Debug, Default)]
-pub struct Spares(Vec<Vec<u8>>);
+pub struct SpareBuffers(Vec<Vec<u8>>);
 
-impl Spares {
+impl SpareBuffers {
     /// A spare buffer, or an empty one without capacity.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
@@ -67,17 +81,12 @@ impl Spares {
     }
 
     /// A queue that uses a spare buffer.
-    pub fn take_output(&mut self) -> Box<Output> {
+    pub(crate) fn take_output(&mut self) -> Box<Output> {
         Box::new(Output { pipe: None, bytes: self.take(), sent: 0 })
     }
 
-    /// A queue that begins with the bytes of a pipe.
-    pub fn take_output_of(&mut self, pipe: Filled) -> Box<Output> {
-        Box::new(Output { pipe: Some(pipe), bytes: Vec::new(), sent: 0 })
-    }
-
     /// Returns the buffer of a queue to the spares. A pipe with bytes is closed.
-    pub fn give_output(&mut self, output: Output) {
+    pub(crate) fn give_output(&mut self, output: Output) {
         self.give(output.bytes);
     }
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
+use crate::bounds::Bulk;
 use crate::kernel::{Descriptor, Kernel, Pipe};
 
 /// Maximum number of open pipes per event loop.
@@ -121,6 +122,8 @@ impl Filled {
 /// The pipes of an event loop.
 #[derive(Debug)]
 pub struct Pipes {
+    /// Thresholds for bulk data, which is moved by pipes.
+    pub bulk: Bulk,
     spares: Vec<Empty>,
     /// The number of open pipes, including spares.
     open: Arc<AtomicUsize>,
@@ -131,8 +134,9 @@ pub struct Pipes {
 
 impl Pipes {
     /// A pool without open pipes. Its maximum follows from the limit on descriptors.
-    pub fn within(descriptors_max: usize) -> Self {
+    pub fn within(descriptors_max: usize, bulk: Bulk) -> Self {
         Self {
+            bulk,
             spares: Vec::new(),
             open: Arc::default(),
             open_max: open_max(descriptors_max),

@@ -43,6 +43,31 @@ pub enum State {
 }
 
 impl State {
+    /// The state of an open descriptor, which follows from its role.
+    pub fn of(owner: Owner) -> Self {
+        match owner {
+            Owner::Control => Self::Waking,
+            Owner::Listener(_) => Self::Listening,
+            Owner::Client(_) | Owner::Member(_) => Self::Open,
+            Owner::DatagramListener(_) | Owner::Session(_) | Owner::Nobody => Self::Datagrams,
+        }
+    }
+
+    /// The events that the kernel reports of a socket that is registered in this state.
+    pub fn events(self) -> EventFlags {
+        match self {
+            // EXCLUSIVE: if several workers share one listener (unix sockets), a connection wakes only one of them.
+            // Level-triggered: accepting can pause and resume without bookkeeping.
+            Self::Listening => EventFlags::IN | EventFlags::EXCLUSIVE,
+            // Level-triggered: data that remains after a socket's share of the turn is reported again without bookkeeping.
+            Self::Waking | Self::Datagrams => EventFlags::IN,
+            _ => {
+                let ends = EventFlags::PRI | EventFlags::RDHUP;
+                EventFlags::IN | EventFlags::OUT | ends | EventFlags::ET
+            }
+        }
+    }
+
     /// Whether the handler has finished with the socket.
     pub fn is_leaving(self) -> bool {
         matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
@@ -69,7 +94,7 @@ pub struct Socket {
     pub paused: bool,
     /// Maximum size of a read in bytes; see [`Self::is_read_as_usual`].
     pub read_bytes_max: u32,
-    /// Whether the socket is in `EventLoop::ready`.
+    /// Whether the socket is in the list of sockets that need attention.
     pub in_ready: bool,
     pub output: Option<Box<Output>>,
     /// State for TLS.
@@ -140,6 +165,11 @@ impl Socket {
     /// Whether the socket is a listener for connections or datagrams.
     pub fn is_listener(&self) -> bool {
         self.state == State::Listening || matches!(self.owner, Owner::DatagramListener(_))
+    }
+
+    /// Whether the socket belongs to a session of datagrams, or rests between two.
+    pub fn is_of_session(&self) -> bool {
+        self.state == State::Datagrams && !self.is_listener()
     }
 
     /// Whether data may be deliverable without an event from the kernel.
@@ -279,6 +309,21 @@ impl Socket {
         let took_more = taken > self.taken_bytes;
         self.taken_bytes = self.taken_bytes.max(taken);
         (waiting, took_more)
+    }
+
+    /// See [`EventLoop::patience_until_ms`](crate::EventLoop::patience_until_ms).
+    pub fn patience_until_ms(&mut self, timeout_ms: u64, now_ms: u64) -> u64 {
+        let (waiting, took_more) = self.note_taken();
+        if self.output.is_some() {
+            if took_more {
+                self.progress_ms = now_ms;
+            }
+            self.progress_ms + timeout_ms
+        } else if took_more && waiting > 0 {
+            now_ms + timeout_ms
+        } else {
+            0
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! With few bytes, copying needs fewer system calls. With many bytes, copying costs more than the additional calls. Bytes
 //! are also copied if no pipe is available, or if the other socket has queued data. Bytes that the other socket does not
-//! accept stay in the pipe, which is added to its queue ([`Output`](crate::output::Output)): the handler finds them in
+//! accept stay in the pipe, which is added to its queue ([`Output`]): the handler finds them in
 //! `queued` and pauses the source, as with copied bytes.
 //!
 //! Urgent data (TCP's URG, MSG_OOB) is not part of the stream. A read skips it, but splice(2) stops there permanently, and
@@ -26,9 +26,13 @@ use rustix::net::RecvFlags;
 use crate::bounds::READS_IN_A_ROW_MAX;
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
+use crate::kernel::Kernel;
+use crate::output::Output;
 use crate::pace::{Pace, Straight};
-use crate::pipes::{Drain, Fill, Filled};
+use crate::pipes::{Drain, Fill, Filled, Pipes};
+use crate::reader::Reader;
 use crate::socket::{ReadMode, ReadResult, Socket, State};
+use crate::table::Sockets;
 use crate::token::{Owner, Token};
 
 /// The result of one step.
@@ -43,117 +47,149 @@ enum Step {
     Failed(Errno),
 }
 
-/// Moves the available data, within the socket's share of the turn, and reports it once.
-pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
-    let mut moved = 0;
-    for _ in 0..READS_IN_A_ROW_MAX {
-        let is_read = |it: &&mut Socket| it.state == State::Open && !it.paused && it.readable;
-        let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
-        let owner = socket.owner;
-        if socket.straight.as_ref().is_some_and(|it| it.has_ended()) {
-            // The event for FIN may arrive after the read that found FIN. Nothing else can be read.
-            socket.readable = false;
-            break;
-        }
-        match step(io, token) {
-            Step::Copy => {
-                // Moved data is reported before the event that follows it.
-                tell(io, handler, token, std::mem::take(&mut moved));
-                if io.sockets.get(token).is_some_and(|it| is_read(&it)) {
-                    copy(io, handler, token, owner);
-                }
-            }
-            Step::Moved(count) => moved += count,
-            Step::Stopped(count) => {
-                moved += count;
+impl Reader {
+    /// Moves the available data, within the socket's share of the turn, and reports it once.
+    pub(crate) fn read_straight(
+        &mut self,
+        io: &mut EventLoop,
+        handler: &mut impl Handler,
+        token: Token,
+        owner: Owner,
+    ) {
+        let mut moved = 0;
+        for _ in 0..READS_IN_A_ROW_MAX {
+            let Some(socket) = io.sockets.get(token).filter(|it| is_read(it)) else { break };
+            if socket.straight.as_ref().is_some_and(|it| it.has_ended()) {
+                // The event for FIN may arrive after the read that found FIN. Nothing else can be read.
+                socket.readable = false;
                 break;
             }
-            Step::Failed(error) => {
-                tell(io, handler, token, moved);
-                if io.sockets.is_read(token) {
-                    handler.failed(io, owner, error);
+            let now_ms = io.clock.now_ms();
+            match io.pipes.step(&io.kernel, &mut io.sockets, token, now_ms) {
+                Step::Copy => {
+                    // Moved data is reported before the event that follows it.
+                    if moved > 0 {
+                        handler.passed(io, owner, std::mem::take(&mut moved));
+                    }
+                    if io.sockets.get(token).is_some_and(|it| is_read(it)) {
+                        self.copy(io, handler, token, owner);
+                    }
                 }
-                return;
+                Step::Moved(count) => moved += count,
+                Step::Stopped(count) => {
+                    moved += count;
+                    break;
+                }
+                Step::Failed(error) => {
+                    if moved > 0 {
+                        handler.passed(io, owner, moved);
+                    }
+                    if io.sockets.is_read(token) {
+                        handler.failed(io, owner, error);
+                    }
+                    return;
+                }
             }
         }
+        if moved > 0 {
+            handler.passed(io, owner, moved);
+        }
     }
-    tell(io, handler, token, moved);
-}
 
-fn tell(io: &mut EventLoop, handler: &mut impl Handler, token: Token, moved: usize) {
-    if let Some(owner) = io.sockets.get(token).map(|socket| socket.owner)
-        && moved > 0
-    {
-        handler.passed(io, owner, moved);
-    }
-}
-
-/// Reads once and delivers the data, as from other sockets.
-fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Owner) {
-    let bulk = io.bulk;
-    let Some(socket) = io.sockets.get(token) else { return };
-    // The scratch buffer is moved out of the loop, so that the handler can use both.
-    let mut scratch = std::mem::take(&mut io.scratch);
-    match socket.receive(&mut scratch[..bulk.read_bytes], RecvFlags::empty()) {
-        ReadResult::Bytes(count) => {
-            if let Some(straight) = &mut socket.straight {
-                straight.note(count, bulk);
+    /// Reads once and delivers the data, as from other sockets.
+    fn copy(&mut self, io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Owner) {
+        let bulk = io.pipes.bulk;
+        let Some(socket) = io.sockets.get(token) else { return };
+        match socket.receive(&mut self.scratch[..bulk.read_bytes], RecvFlags::empty()) {
+            ReadResult::Bytes(count) => {
+                if let Some(straight) = &mut socket.straight {
+                    straight.note(count, bulk);
+                }
+                handler.received(io, owner, &mut self.scratch[..count]);
             }
-            handler.received(io, owner, &mut scratch[..count]);
+            ReadResult::Nothing => {}
+            ReadResult::End => {
+                end(socket);
+                handler.ended(io, owner);
+            }
+            ReadResult::Failure(error) => handler.failed(io, owner, error),
         }
-        ReadResult::Nothing => {}
-        ReadResult::End => {
-            end(socket);
-            handler.ended(io, owner);
-        }
-        ReadResult::Failure(error) => handler.failed(io, owner, error),
     }
-    io.scratch = scratch;
 }
 
-/// Moves data once, if the pace is `Spliced` and the sink accepts a pipe.
-fn step(io: &mut EventLoop, token: Token) -> Step {
-    let (bulk, now_ms) = (io.bulk, io.now_ms());
-    let Some(sink) = io.sockets.get(token).and_then(|socket| match socket.straight.as_deref() {
-        Some(Straight { sink, pace: Pace::Spliced { .. } }) => Some(*sink),
-        _ => None,
-    }) else {
-        return Step::Copy;
-    };
-    if !io.sockets.get(sink).is_some_and(|socket| takes_pipes(socket)) {
-        return Step::Copy;
-    }
-    let Some(pipe) = io.pipes.take(&io.kernel, now_ms) else { return Step::Copy };
-    let Some(socket) = io.sockets.get(token) else { return Step::Copy };
-    let Some(fd) = &socket.fd else { return Step::Copy };
-    let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
-        Fill::Bytes(filled) => {
-            // The remaining amount is unknown, so reading continues until no data is left.
-            if let Some(straight) = &mut socket.straight {
-                straight.note(filled.bytes(), bulk);
-            }
-            let count = filled.bytes();
-            return if pass_on(io, sink, filled) {
-                Step::Moved(count)
-            } else {
-                Step::Stopped(count)
-            };
-        }
-        Fill::Nothing(pipe) if !socket.alert => (pipe, Step::Moved(0)),
-        Fill::Nothing(pipe) | Fill::End(pipe) => {
-            io.pipes.give(pipe);
+impl Pipes {
+    /// Moves data once, if the pace is `Spliced` and the sink accepts a pipe.
+    fn step(&mut self, kernel: &Kernel, sockets: &mut Sockets, token: Token, now_ms: u64) -> Step {
+        let bulk = self.bulk;
+        let Some(sink) = sockets.get(token).and_then(|socket| match socket.straight.as_deref() {
+            Some(Straight { sink, pace: Pace::Spliced { .. } }) => Some(*sink),
+            _ => None,
+        }) else {
+            return Step::Copy;
+        };
+        if !sockets.get(sink).is_some_and(|socket| takes_pipes(socket)) {
             return Step::Copy;
         }
-        Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
-        Fill::Unable(pipe) => {
-            socket.read_as(ReadMode::Usual);
-            io.pipes.give(pipe);
-            return Step::Copy;
+        let Some(pipe) = self.take(kernel, now_ms) else { return Step::Copy };
+        let Some(socket) = sockets.get(token) else { return Step::Copy };
+        let Some(fd) = &socket.fd else { return Step::Copy };
+        let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
+            Fill::Bytes(filled) => {
+                // The remaining amount is unknown, so reading continues until no data is left.
+                if let Some(straight) = &mut socket.straight {
+                    straight.note(filled.bytes(), bulk);
+                }
+                let count = filled.bytes();
+                return if self.pass_on(sockets, sink, filled, now_ms) {
+                    Step::Moved(count)
+                } else {
+                    Step::Stopped(count)
+                };
+            }
+            Fill::Nothing(pipe) if !socket.alert => (pipe, Step::Moved(0)),
+            Fill::Nothing(pipe) | Fill::End(pipe) => {
+                self.give(pipe);
+                return Step::Copy;
+            }
+            Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
+            Fill::Unable(pipe) => {
+                socket.read_as(ReadMode::Usual);
+                self.give(pipe);
+                return Step::Copy;
+            }
+        };
+        socket.readable = false;
+        self.give(pipe);
+        step
+    }
+
+    /// Drains a pipe into a socket, and queues the rest. Returns whether the socket accepted everything.
+    fn pass_on(&mut self, sockets: &mut Sockets, sink: Token, filled: Filled, now_ms: u64) -> bool {
+        let Some(socket) = sockets.get(sink) else { return false };
+        let Some(fd) = &socket.fd else { return false };
+        let (sent, drained) = filled.drain(fd);
+        socket.sent_bytes += sent as u64;
+        let (rest, error) = match drained {
+            Drain::All(empty) => {
+                self.give(empty);
+                return true;
+            }
+            Drain::Rest(rest) => (rest, None),
+            Drain::Failure(rest, error) => (rest, Some(error)),
+        };
+        socket.progress_ms = now_ms;
+        socket.output = Some(Box::new(Output::from(rest)));
+        if let Some(error) = error {
+            socket.state = State::Broken(error);
+            sockets.make_ready(sink);
         }
-    };
-    socket.readable = false;
-    io.pipes.give(pipe);
-    step
+        false
+    }
+}
+
+/// Whether data may be moved from the socket at present.
+fn is_read(socket: &Socket) -> bool {
+    socket.state == State::Open && !socket.paused && socket.readable
 }
 
 /// Ends reading after the peer's FIN. Not even a reset is read then: an event reports a client's reset, the next send
@@ -167,30 +203,6 @@ fn end(socket: &mut Socket) {
 /// Whether a pipe can be drained into a socket: it is open and plain, and has no queued data.
 fn takes_pipes(socket: &Socket) -> bool {
     socket.state == State::Open && socket.secure.is_none() && socket.output.is_none()
-}
-
-/// Drains a pipe into a socket, and queues the rest. Returns whether the socket accepted everything.
-fn pass_on(io: &mut EventLoop, sink: Token, filled: Filled) -> bool {
-    let now_ms = io.now_ms();
-    let Some(socket) = io.sockets.get(sink) else { return false };
-    let Some(fd) = &socket.fd else { return false };
-    let (sent, drained) = filled.drain(fd);
-    socket.sent_bytes += sent as u64;
-    let (rest, error) = match drained {
-        Drain::All(empty) => {
-            io.pipes.give(empty);
-            return true;
-        }
-        Drain::Rest(rest) => (rest, None),
-        Drain::Failure(rest, error) => (rest, Some(error)),
-    };
-    socket.progress_ms = now_ms;
-    socket.output = Some(io.spares.take_output_of(rest));
-    if let Some(error) = error {
-        socket.state = State::Broken(error);
-        io.make_ready(sink);
-    }
-    false
 }
 
 #[cfg(test)]

@@ -9,15 +9,26 @@ use rustix::net::sockopt;
 use weir_tls::Session;
 use weir_tls::client::{ClientSettings, client_config};
 
-use crate::event_loop::{EventLoop, SocketLimits};
+use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
 use crate::socket::ReadMode;
+use crate::socket_room::SocketLimits;
 use crate::sockets::Endpoint;
 use crate::token::{Owner, OwnerKey, Token};
+use crate::turn::Turns;
 
 const ZERO: OwnerKey = OwnerKey::new(0);
 const ONE: OwnerKey = OwnerKey::new(1);
+
+/// A peer, and a connected socket for the loop.
+pub(crate) fn pair() -> (TcpStream, Descriptor) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    (peer, OwnedFd::from(socket).into())
+}
 
 /// Records events, with the number of bytes that the kernel had accepted by then.
 struct Recorder {
@@ -27,7 +38,7 @@ struct Recorder {
 
 impl Recorder {
     fn note(&mut self, io: &mut EventLoop, what: &'static str) {
-        let sent = self.token.map_or(0, |token| io.sent_bytes(token));
+        let sent = self.token.map_or(0, |token| io.sockets.sent_bytes(token));
         self.told.push((what, sent));
     }
 }
@@ -75,7 +86,7 @@ fn what_a_peer_says_unasked_is_delivered_before_what_waits_to_be_sent() {
         request
     });
     let mut recorder = Recorder { token: Some(token), told: Vec::new() };
-    io.run(&mut recorder).unwrap();
+    Turns::default().run(&mut io, &mut recorder).unwrap();
     assert_eq!(&peer.join().unwrap(), b"request");
     assert_eq!(recorder.told, [("connected", 0), ("received", 0), ("drained", 7), ("ended", 7)]);
 }
@@ -86,7 +97,7 @@ fn the_last_bytes_go_out_with_the_end() {
     let mut io = EventLoop::new().unwrap();
     let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
-    let token = io.add_stream(OwnedFd::from(socket).into(), Owner::Client(ZERO)).unwrap();
+    let token = io.add(OwnedFd::from(socket).into(), Owner::Client(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(b"first, ")]);
     io.send_last(token, &[IoSlice::new(b"last")]);
     io.close(token);
@@ -122,7 +133,8 @@ fn a_loop_without_a_socket_turns() {
             None
         }
     }
-    EventLoop::new().unwrap().run(&mut Stopper).unwrap();
+    let mut io = EventLoop::new().unwrap();
+    Turns::default().run(&mut io, &mut Stopper).unwrap();
 }
 
 /// Counts the connections that each turn accepts, up to a total.
@@ -161,15 +173,16 @@ fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at
     let address = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
     let mut io = EventLoop::new().unwrap();
-    io.add_listener(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
+    io.add(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
+    let mut turns = Turns::default();
     for (at_once, expected) in [(1, &[1][..]), (5, &[1, 4]), (100, &[1, 64, 35])] {
         let _peers: Vec<_> = (0..at_once).map(|_| TcpStream::connect(address).unwrap()).collect();
         let mut handler = Accepting { of_turns: Vec::new(), of_this: 0, wanted: at_once };
-        io.stopping = false;
-        io.run(&mut handler).unwrap();
+        io.is_stopping = false;
+        turns.run(&mut io, &mut handler).unwrap();
         assert_eq!(handler.of_turns, expected);
         // A separate turn without events.
-        io.turn(&mut handler, Some(0)).unwrap();
+        turns.turn(&mut io, &mut handler, Some(0)).unwrap();
     }
 }
 
@@ -181,14 +194,14 @@ fn two_busy_listeners_are_both_emptied_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
-        io.add_listener(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
+        io.add(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
         address
     });
     let peers =
         addresses.into_iter().flat_map(|to| (0..20).map(move |_| TcpStream::connect(to).unwrap()));
     let _peers: Vec<_> = peers.collect();
     let mut handler = Accepting { of_turns: Vec::new(), of_this: 0, wanted: 40 };
-    io.run(&mut handler).unwrap();
+    Turns::default().run(&mut io, &mut handler).unwrap();
     assert_eq!(handler.of_turns, [2, 38]);
 }
 
@@ -264,14 +277,14 @@ fn between_limited_reads_others_have_their_turn() {
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
+        (peer, io.add(OwnedFd::from(socket).into(), owner).unwrap())
     };
     let (mut first, token) = stream(Owner::Member(ZERO));
     let (other, _) = stream(Owner::Client(ZERO));
-    io.read_as(token, ReadMode::Slices(SLICE_BYTES));
+    io.sockets.read_as(token, ReadMode::Slices(SLICE_BYTES));
     first.write_all(&[7; BYTES]).unwrap();
     let mut slices = Slices { other, left_bytes: BYTES, told: Vec::new() };
-    io.run(&mut slices).unwrap();
+    Turns::default().run(&mut io, &mut slices).unwrap();
     let told = &slices.told;
     assert!(told.iter().all(|bytes| *bytes <= SLICE_BYTES), "{told:?}");
     // The first turn reads twice: for the event, and for the remaining data.
@@ -301,7 +314,7 @@ struct Script<F> {
 impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Script<F> {
     fn run(io: &mut EventLoop, act: F) {
         let until = Instant::now() + Duration::from_millis(SCENARIO_MS);
-        io.run(&mut Self { act, until }).unwrap();
+        Turns::default().run(io, &mut Self { act, until }).unwrap();
     }
 }
 
@@ -332,22 +345,13 @@ impl<F: FnMut(&mut EventLoop, Owner, Told<'_>)> Handler for Script<F> {
     }
 }
 
-/// A socket of the loop and its peer.
-fn pair(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (socket, _) = listener.accept().unwrap();
-    socket.set_nonblocking(true).unwrap();
-    (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
-}
-
 /// Closes the peer with a reset, and waits until the reset has arrived at the loop's socket.
-fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
+fn reset(peer: TcpStream, socket: Option<&Descriptor>) {
     sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
     drop(peer);
-    let socket = io.descriptor(token).unwrap();
     // Without flags, only an error or the end of both directions wakes poll.
-    let mut wait = [PollFd::new(socket.socket().unwrap(), PollFlags::empty())];
+    let socket = socket.and_then(Descriptor::socket).unwrap();
+    let mut wait = [PollFd::new(socket, PollFlags::empty())];
     let timeout = Timespec { tv_sec: (SCENARIO_MS / 1_000) as i64, tv_nsec: 0 };
     assert_eq!(poll(&mut wait, Some(&timeout)), Ok(1), "the reset has not come");
 }
@@ -364,10 +368,12 @@ enum Ending {
 /// receives. `is_paused`: the socket is paused at that time.
 fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
     let mut io = EventLoop::new().unwrap();
-    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-    let (peer, member) = pair(&mut io, Owner::Member(ZERO));
+    let (mut trigger, socket) = pair();
+    io.add(socket, Owner::Client(ZERO)).unwrap();
+    let (peer, socket) = pair();
+    let member = io.add(socket, Owner::Member(ZERO)).unwrap();
     // The data then takes several turns.
-    io.read_as(member, ReadMode::Slices(10_000));
+    io.sockets.read_as(member, ReadMode::Slices(10_000));
     let mut peer = Some(peer);
     let (mut told, mut received_bytes) = (Vec::new(), 0);
     trigger.write_all(b"x").unwrap();
@@ -378,9 +384,9 @@ fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
             if matches!(ending, Ending::EndAndReset) {
                 peer.shutdown(Half::Write).unwrap();
             }
-            reset(io, peer, member);
+            reset(peer, io.sockets.descriptor(member));
             if is_paused {
-                io.pause(member);
+                io.sockets.pause(member);
             }
             io.send(member, &[IoSlice::new(b"more")]);
             if is_paused {
@@ -390,7 +396,7 @@ fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
         }
         (Owner::Client(_), _) => {
             told.push("resumed".to_owned());
-            io.resume(member);
+            io.sockets.resume(member);
         }
         (_, Told::Received(bytes)) => received_bytes += bytes.len(),
         (_, what) => {
@@ -426,14 +432,16 @@ fn an_end_before_a_reset_is_an_end() {
 #[test]
 fn a_client_that_resets_is_not_read_on() {
     let mut io = EventLoop::new().unwrap();
-    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-    let (peer, client) = pair(&mut io, Owner::Client(ONE));
+    let (mut trigger, socket) = pair();
+    io.add(socket, Owner::Client(ZERO)).unwrap();
+    let (peer, socket) = pair();
+    let client = io.add(socket, Owner::Client(ONE)).unwrap();
     let mut peer = Some(peer);
     trigger.write_all(b"x").unwrap();
     Script::run(&mut io, |io, owner, what| match (owner, what) {
         (Owner::Client(ZERO), _) => {
             peer.as_mut().unwrap().write_all(b"a request").unwrap();
-            reset(io, peer.take().unwrap(), client);
+            reset(peer.take().unwrap(), io.sockets.descriptor(client));
             io.send(client, &[IoSlice::new(b"a response")]);
         }
         (_, what) => {
@@ -468,7 +476,8 @@ fn let_go(
     leave: impl FnOnce(&mut EventLoop, Token),
 ) -> Uploader {
     let mut io = EventLoop::new().unwrap();
-    let (mut peer, token) = pair(&mut io, Owner::Client(ZERO));
+    let (mut peer, socket) = pair();
+    let token = io.add(socket, Owner::Client(ZERO)).unwrap();
     let uploader = std::thread::spawn(move || Uploader::upload(&mut peer, upload_bytes));
     io.send(token, &[IoSlice::new(answer)]);
     leave(&mut io, token);
@@ -506,8 +515,10 @@ fn what_the_kernel_has_before_a_reset_gets_through() {
     // More than the kernel of a peer stores while the peer does not read.
     let answer = vec![7; 500_000];
     let mut io = EventLoop::new().unwrap();
-    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-    let (mut peer, token) = pair(&mut io, Owner::Client(ONE));
+    let (mut trigger, socket) = pair();
+    io.add(socket, Owner::Client(ZERO)).unwrap();
+    let (mut peer, socket) = pair();
+    let token = io.add(socket, Owner::Client(ONE)).unwrap();
     let (reads, may_read) = std::sync::mpsc::channel();
     let peer = std::thread::spawn(move || {
         let _ = may_read.recv();
@@ -518,7 +529,7 @@ fn what_the_kernel_has_before_a_reset_gets_through() {
     Script::run(&mut io, |io, owner, what| match (owner, what) {
         (Owner::Client(ZERO), Told::Received(b"x")) => {
             io.send(token, &[IoSlice::new(&answer)]);
-            assert_eq!(io.queued(token), 0, "the kernel has it all");
+            assert_eq!(io.sockets.queued(token), 0, "the kernel has it all");
             io.reset_when_taken(token, 5_000);
             trigger.write_all(b"next turn").unwrap();
         }
@@ -535,7 +546,8 @@ fn what_the_kernel_has_before_a_reset_gets_through() {
 #[test]
 fn a_reset_waits_for_nobody_who_takes_nothing() {
     let mut io = EventLoop::new().unwrap();
-    let (mut peer, token) = pair(&mut io, Owner::Client(ZERO));
+    let (mut peer, socket) = pair();
+    let token = io.add(socket, Owner::Client(ZERO)).unwrap();
     io.send(token, &[IoSlice::new(&vec![7; 12_000_000])]);
     io.reset_when_taken(token, 1);
     Script::run(&mut io, |io, _, what| {
@@ -550,14 +562,16 @@ fn a_reset_waits_for_nobody_who_takes_nothing() {
 fn what_has_come_before_a_silent_socket_is_closed_is_delivered() {
     for (sent, expected) in [(&b""[..], None), (b"a request", Some(&b"a request"[..]))] {
         let mut io = EventLoop::new().unwrap();
-        let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-        let (mut peer, token) = pair(&mut io, Owner::Client(ONE));
+        let (mut trigger, socket) = pair();
+        io.add(socket, Owner::Client(ZERO)).unwrap();
+        let (mut peer, socket) = pair();
+        let token = io.add(socket, Owner::Client(ONE)).unwrap();
         let mut got = None;
         trigger.write_all(b"x").unwrap();
         Script::run(&mut io, |io, owner, what| match (owner, what) {
             (Owner::Client(ZERO), Told::Received(b"x")) => {
                 peer.write_all(sent).unwrap();
-                assert_eq!(io.has_arrived(token), expected.is_some());
+                assert_eq!(io.sockets.has_arrived(token), expected.is_some());
                 trigger.write_all(b"end").unwrap();
             }
             (Owner::Client(ZERO), _) => io.stop(),
@@ -574,9 +588,11 @@ fn records_that_nobody_wants_any_more_keep_no_loop_busy() {
     let config = client_config(&settings).unwrap();
     let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
     let mut io = EventLoop::new().unwrap();
-    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-    let (_peer, token) = pair(&mut io, Owner::Client(ONE));
-    io.secure(token, session, b"part of a record");
+    let (mut trigger, socket) = pair();
+    io.add(socket, Owner::Client(ZERO)).unwrap();
+    let (_peer, socket) = pair();
+    let token = io.add(socket, Owner::Client(ONE)).unwrap();
+    io.sockets.secure(token, session, b"part of a record");
     io.linger(token, 5_000);
     trigger.write_all(b"first turn").unwrap();
     Script::run(&mut io, |io, owner, what| match (owner, what) {
@@ -584,7 +600,7 @@ fn records_that_nobody_wants_any_more_keep_no_loop_busy() {
             trigger.write_all(b"next turn").unwrap();
         }
         (Owner::Client(ZERO), _) => {
-            assert_eq!(io.ready, []);
+            assert_eq!(io.sockets.ready, []);
             io.stop();
         }
         (_, what) => panic!("{what:?}"),
@@ -597,10 +613,14 @@ fn who_is_heard_first_of_a_turn_knows_what_all_members_have_said() {
         [|peer| peer.write_all(b"unasked").unwrap(), |peer| peer.shutdown(Half::Write).unwrap()];
     for say in say {
         let mut io = EventLoop::new().unwrap();
-        let (mut client, _) = pair(&mut io, Owner::Client(ZERO));
-        let (mut one, first) = pair(&mut io, Owner::Member(ZERO));
-        let (mut other, second) = pair(&mut io, Owner::Member(ONE));
-        let (_silent, third) = pair(&mut io, Owner::Member(OwnerKey::new(2)));
+        let (mut client, socket) = pair();
+        io.add(socket, Owner::Client(ZERO)).unwrap();
+        let (mut one, socket) = pair();
+        let first = io.add(socket, Owner::Member(ZERO)).unwrap();
+        let (mut other, socket) = pair();
+        let second = io.add(socket, Owner::Member(ONE)).unwrap();
+        let (_silent, socket) = pair();
+        let third = io.add(socket, Owner::Member(OwnerKey::new(2))).unwrap();
         client.write_all(b"a request").unwrap();
         say(&mut one);
         say(&mut other);
@@ -608,7 +628,7 @@ fn who_is_heard_first_of_a_turn_knows_what_all_members_have_said() {
         Script::run(&mut io, |io, owner, _| {
             if heard.is_empty() {
                 let unheard = if owner == Owner::Member(ZERO) { second } else { first };
-                assert!(io.has_news(unheard) && !io.has_news(third));
+                assert!(io.sockets.has_news(unheard) && !io.sockets.has_news(third));
             }
             heard.push(matches!(owner, Owner::Member(_)));
             if heard.len() == 3 {
@@ -622,24 +642,26 @@ fn who_is_heard_first_of_a_turn_knows_what_all_members_have_said() {
 #[test]
 fn what_a_broken_socket_did_not_take_can_be_sent_elsewhere() {
     let mut io = EventLoop::new().unwrap();
-    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
-    let (peer, token) = pair(&mut io, Owner::Member(ZERO));
+    let (mut trigger, socket) = pair();
+    io.add(socket, Owner::Client(ZERO)).unwrap();
+    let (peer, socket) = pair();
+    let token = io.add(socket, Owner::Member(ZERO)).unwrap();
     let mut peer = Some(peer);
     trigger.write_all(b"a request").unwrap();
     Script::run(&mut io, |io, owner, what| match (owner, what) {
         (Owner::Client(_), _) => {
-            reset(io, peer.take().unwrap(), token);
-            assert!(io.is_quiet(token));
+            reset(peer.take().unwrap(), io.sockets.descriptor(token));
+            assert!(io.sockets.is_quiet(token));
             io.send(token, &[IoSlice::new(b"head, "), IoSlice::new(b"body")]);
             // This data is queued after the failed data, and never written.
             io.send(token, &[IoSlice::new(b", end")]);
-            assert!(!io.is_quiet(token));
-            assert_eq!(io.queued(token), 0, "nobody who sends has to wait for it");
+            assert!(!io.sockets.is_quiet(token));
+            assert_eq!(io.sockets.queued(token), 0, "nobody who sends has to wait for it");
         }
         (_, Told::Failed(_)) => {
-            assert_eq!(io.sent_bytes(token), 0);
+            assert_eq!(io.sockets.sent_bytes(token), 0);
             io.send(token, &[IoSlice::new(b"too late")]);
-            assert_eq!(io.take_queued(token), b"head, body, end");
+            assert_eq!(io.sockets.take_queued(token), b"head, body, end");
             io.stop();
         }
         (_, what) => panic!("{what:?}"),

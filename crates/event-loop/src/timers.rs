@@ -45,6 +45,12 @@ impl Entry {
         }
         comes_up_in_time
     }
+
+    /// Clears the deadline. The entry is removed from the wheel when it comes up.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.deadline_ms = u64::MAX;
+    }
 }
 
 /// Access to the entries, which are stored in the caller's table.
@@ -84,12 +90,6 @@ impl Timers {
             self.unlink(entries, index);
             self.link(entries, index, tick);
         }
-    }
-
-    /// Clears the deadline. The entry is removed from the wheel when it comes up.
-    #[inline]
-    pub fn clear(&mut self, entries: &mut impl Entries, index: u32) {
-        entries.entry(index).deadline_ms = u64::MAX;
     }
 
     /// Removes the socket from the wheel. This is required before its slot in the table is reused.
@@ -255,7 +255,7 @@ mod tests {
                     model[index as usize] = Some(deadline);
                 }
                 5 => {
-                    timers.clear(&mut table, index);
+                    table.entry(index).clear();
                     model[index as usize] = None;
                 }
                 6 => {

@@ -18,7 +18,7 @@ impl Engine {
         match (tls.session(index), user.token) {
             (Ok(session), Some(token)) => {
                 user.state = State::Handshaking { since_us };
-                io.secure(token, session, &[]);
+                io.sockets.secure(token, session, &[]);
             }
             (Err(error), _) => self.handshake_failed(io, index, Fault::Handshake(error)),
             (Ok(_), None) => {}

@@ -22,7 +22,7 @@ impl WorkerEdge<'_> {
             self.world.begin_leaving(key);
             bound_connections::close_all(self, key);
             self.io.linger(token, timeout_ms);
-        } else if self.io.queued(token) > 0 {
+        } else if self.io.sockets.queued(token) > 0 {
             self.world.begin_leaving(key);
             bound_connections::close_all(self, key);
             self.io.close_when_sent(token, timeout_ms);
@@ -48,7 +48,7 @@ impl WorkerEdge<'_> {
     /// Ends a client connection between requests. If a request has arrived, it is served first.
     pub fn leave_idle(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        if self.io.has_arrived(client.token) {
+        if self.io.sockets.has_arrived(client.token) {
             let timeout_ms = client.server.http.header_timeout_ms;
             self.io.set_deadline(client.token, self.io.now_ms() + timeout_ms);
         } else {
@@ -63,7 +63,7 @@ impl WorkerEdge<'_> {
         if !must_reset {
             // A close with unread bytes of the client causes a reset, which is harmless if nothing was sent.
             let (sent_bytes, queued) =
-                (self.io.sent_bytes(client.token), self.io.queued(client.token));
+                (self.io.sockets.sent_bytes(client.token), self.io.sockets.queued(client.token));
             return self.leave(key, sent_bytes > 0 || queued > 0);
         }
         self.flush_http2(key);
@@ -100,6 +100,6 @@ impl WorkerEdge<'_> {
         if client.stage == Stage::Leaving {
             self.world.counted.connections_leaving.subtract(1);
         }
-        self.io.give_buffer(client.input);
+        self.io.spares.give(client.input);
     }
 }

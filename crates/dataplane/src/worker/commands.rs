@@ -35,7 +35,8 @@ impl Worker {
     /// Reads the control socket, and executes the announced commands.
     pub fn receive_commands(&mut self, io: &mut EventLoop) {
         loop {
-            let Some(socket) = io.descriptor(self.control).and_then(Descriptor::socket) else {
+            let Some(socket) = io.sockets.descriptor(self.control).and_then(Descriptor::socket)
+            else {
                 return;
             };
             match receive(socket) {
@@ -207,10 +208,7 @@ impl WorkerEdge<'_> {
         let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
-        match self
-            .io
-            .add_listener(socket, Owner::Listener(owner_key(self.world.listeners.next_key())))
-        {
+        match self.io.add(socket, Owner::Listener(owner_key(self.world.listeners.next_key()))) {
             Ok(token) => {
                 let (address, server) = (Destination::new(address), Rc::clone(server));
                 self.world.listeners.insert(Listener { token, address, server });
@@ -248,7 +246,7 @@ impl Worker {
             .iter()
             .filter(|(_, client)| {
                 let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
-                let is_new = io.sent_bytes(client.token) == 0;
+                let is_new = io.sockets.sent_bytes(client.token) == 0;
                 let is_spared = client.leave_by_ms.is_none()
                     && (DrainDeadlines::spares_idle(self.world.draining)
                         || is_new && DrainDeadlines::spares_new(self.world.draining));

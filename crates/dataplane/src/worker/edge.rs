@@ -205,6 +205,6 @@ impl Edge for WorkerEdge<'_> {
 
     #[inline]
     fn recycle(&mut self, buffer: Vec<u8>) {
-        self.io.give_buffer(buffer);
+        self.io.spares.give(buffer);
     }
 }

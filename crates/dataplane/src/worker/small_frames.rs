@@ -91,7 +91,7 @@ impl WorkerEdge<'_> {
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let (joined, _) = stream.joined.take();
         it.client_data(self, &joined, end);
-        self.io.give_buffer(joined);
+        self.io.spares.give(joined);
     }
 }
 
@@ -129,7 +129,7 @@ impl WorkerEdge<'_> {
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let (joined, _) = stream.joined.take();
         it.member_data(self, &joined, end);
-        self.io.give_buffer(joined);
+        self.io.spares.give(joined);
     }
 }
 

@@ -20,5 +20,5 @@ pub fn offer(io: &mut EventLoop, world: &World, ends: &TransactionEnds, from: ed
         edge::Side::Client => (client.token, member.token),
         edge::Side::Member => (member.token, client.token),
     };
-    io.read_as(source, ReadMode::Straight(sink));
+    io.sockets.read_as(source, ReadMode::Straight(sink));
 }

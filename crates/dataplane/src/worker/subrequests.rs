@@ -35,7 +35,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut SubrequestOrder) {
     {
         return;
     }
-    let buffer = io.take_buffer();
+    let buffer = io.spares.take();
     let mut edge = WorkerEdge { io: &mut *io, world: &mut worker.world };
     let child = subrequest::begin(&mut edge, &mut worker.exchanges, order, buffer);
     match (child, order.parent) {

@@ -33,7 +33,7 @@ impl WorkerEdge<'_> {
         if !ends.account.logged.is_nothing() {
             if why != Termination::Complete && ends.caller.stream().is_none() {
                 let queued = self.world.clients.find(ends.caller.client());
-                let queued = queued.map_or(0, |client| self.io.queued(client.token));
+                let queued = queued.map_or(0, |client| self.io.sockets.queued(client.token));
                 ends.account.bytes_sent = ends.account.bytes_sent.saturating_sub(queued as u64);
             }
             self.world.log_transaction(ends, self.io.clock(), why);

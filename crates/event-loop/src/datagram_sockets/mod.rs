@@ -10,18 +10,15 @@ mod sending;
 
 use std::net::SocketAddr;
 
-use rustix::event::epoll;
 use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
 
 use crate::datagrams::{BATCH_MAX, DatagramState, Outbox, OutgoingTrain};
 use crate::event_loop::EventLoop;
 use crate::kernel::Descriptor;
-use crate::socket::State;
 use crate::sockets::Source;
 use crate::token::{Owner, Token};
 
-pub(crate) use reading::read;
 use sending::{send_all, send_train};
 
 /// Maximum number of batches that are discarded at once: more than the queue of a listener can hold.
@@ -41,8 +38,7 @@ impl<'a> Datagrams<'a> {
     /// Registers a listener.
     pub fn listen(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
         self.datagram_state();
-        // Level-triggered: data that remains after the socket's share of the turn is reported again without bookkeeping.
-        self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
+        self.io.add(fd, owner)
     }
 
     /// Opens a socket for the datagrams of one member, at an unpredictable port.
@@ -52,13 +48,12 @@ impl<'a> Datagrams<'a> {
         source: Option<Source>,
         owner: Owner,
     ) -> Result<Token, Errno> {
-        if self.io.open_count >= self.io.room.accept_below || !self.has_share() {
+        if !self.io.room.fits_client() || !self.io.room.fits_session() {
             return Err(Errno::MFILE);
         }
         self.datagram_state();
         let fd = self.io.kernel.connect_datagrams(to, source)?;
-        self.io.session_sockets += 1;
-        self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
+        self.io.add(fd, owner)
     }
 
     /// Sends to the member of a socket, each datagram once. Datagrams that the kernel does not accept are dropped and
@@ -93,27 +88,6 @@ impl<'a> Datagrams<'a> {
         }
         socket.owner = owner;
         true
-    }
-
-    /// Whether there is room for more resting sockets.
-    pub fn has_room_to_rest(&self) -> bool {
-        let Self { io } = self;
-        io.open_count < io.room.accept_below / 2 && io.session_sockets < io.room.sessions_below / 2
-    }
-
-    /// Sets the share of the descriptors of clients that sockets of sessions may use, in percent. Open sockets stay.
-    pub fn set_share(&mut self, percent: u8) {
-        self.io.room = self.io.room.with_sessions(percent);
-    }
-
-    /// Whether the share of sessions has room for another socket.
-    pub fn has_share(&self) -> bool {
-        self.io.session_sockets < self.io.room.sessions_below
-    }
-
-    /// The number of open sockets of sessions, and their maximum.
-    pub fn session_sockets(&self) -> (usize, usize) {
-        (self.io.session_sockets, self.io.room.sessions_below)
     }
 
     /// Closes a listener whose duplicates are not read: its datagrams must not use the kernel's memory. Returns the number

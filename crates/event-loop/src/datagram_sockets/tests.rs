@@ -7,8 +7,10 @@ use super::*;
 use crate::handler::Handler;
 use crate::sockets::{Endpoint, ListenOptions, listen};
 use crate::token::OwnerKey;
+use crate::turn::Turns;
 
 const LISTENER: Owner = Owner::DatagramListener(OwnerKey::new(0));
+const SESSION: Owner = Owner::Session(OwnerKey::new(1));
 
 /// Records events, and stops the loop.
 struct Recorder {
@@ -22,6 +24,11 @@ impl Recorder {
     fn new() -> Self {
         let until = Instant::now() + Duration::from_secs(60);
         Self { told: Vec::new(), failed: Vec::new(), panics: false, until }
+    }
+
+    fn run(&mut self, io: &mut EventLoop) {
+        io.is_stopping = false;
+        Turns::default().run(io, self).unwrap();
     }
 }
 
@@ -51,23 +58,18 @@ impl Handler for Recorder {
     }
 }
 
-fn run(io: &mut EventLoop, recorder: &mut Recorder) {
-    io.stopping = false;
-    io.run(recorder).unwrap();
-}
-
-/// A member, and a socket of the loop that is connected to it.
-fn member(io: &mut EventLoop) -> (UdpSocket, Token) {
+/// A member, and its address.
+fn member() -> (UdpSocket, SocketAddr) {
     let member = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let owner = Owner::Session(OwnerKey::new(1));
-    let token = Datagrams::of(io).connect(member.local_addr().unwrap(), None, owner).unwrap();
-    (member, token)
+    let address = member.local_addr().unwrap();
+    (member, address)
 }
 
 #[test]
 fn what_is_too_long_is_lost_and_the_socket_goes_on() {
     let mut io = EventLoop::new().unwrap();
-    let (member, token) = member(&mut io);
+    let (member, address) = member();
+    let token = Datagrams::of(&mut io).connect(address, None, SESSION).unwrap();
     let long = [0; 65_530];
     assert_eq!(Datagrams::of(&mut io).send(token, Train::one(&long)), Ok(()));
     assert_eq!(Datagrams::of(&mut io).take_lost(), 1);
@@ -80,13 +82,13 @@ fn what_is_too_long_is_lost_and_the_socket_goes_on() {
     assert_eq!(length, 5);
     member.send_to(b"answer", from).unwrap();
     let mut recorder = Recorder::new();
-    run(&mut io, &mut recorder);
+    recorder.run(&mut io);
     assert_eq!(recorder.told.len(), 1);
     assert!(recorder.failed.is_empty(), "{:?}", recorder.failed);
     // A refused port is the member's error, reported once.
     drop(member);
     assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"anybody?")), Ok(()));
-    run(&mut io, &mut recorder);
+    recorder.run(&mut io);
     assert_eq!(recorder.failed, [Errno::CONNREFUSED]);
 }
 
@@ -94,7 +96,8 @@ fn what_is_too_long_is_lost_and_the_socket_goes_on() {
 fn a_socket_at_rest_to_which_something_came_is_given_to_nobody() {
     for late in [&b"late"[..], b""] {
         let mut io = EventLoop::new().unwrap();
-        let (member, token) = member(&mut io);
+        let (member, address) = member();
+        let token = Datagrams::of(&mut io).connect(address, None, SESSION).unwrap();
         assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"query")), Ok(()));
         let (_, from) = member.recv_from(&mut [0; 16]).unwrap();
         Datagrams::of(&mut io).rest(token, u64::MAX);
@@ -103,26 +106,27 @@ fn a_socket_at_rest_to_which_something_came_is_given_to_nobody() {
     }
 }
 
-/// A listener of the loop, and a client of the listener.
-fn listener(io: &mut EventLoop) -> UdpSocket {
+/// A socket for a listener of the loop, and a client of the listener.
+fn listener() -> (Descriptor, UdpSocket) {
     let address = Endpoint::Datagrams("127.0.0.1:0".parse().unwrap());
     let socket: OwnedFd = listen(address, 1, ListenOptions::default()).unwrap().remove(0);
-    let address = Descriptor::from(socket.try_clone().unwrap()).local_address().unwrap();
-    Datagrams::of(io).listen(socket.into(), LISTENER).unwrap();
+    let socket = Descriptor::from(socket);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    client.connect(address).unwrap();
-    client
+    client.connect(socket.local_address().unwrap()).unwrap();
+    (socket, client)
 }
 
 #[test]
 fn after_a_panic_of_the_handler_datagrams_are_read_as_before() {
     let mut io = EventLoop::new().unwrap();
-    let client = listener(&mut io);
+    let (socket, client) = listener();
+    Datagrams::of(&mut io).listen(socket, LISTENER).unwrap();
     let mut recorder = Recorder { panics: true, ..Recorder::new() };
+    let mut turns = Turns::default();
     client.send(b"first").unwrap();
-    catch_unwind(AssertUnwindSafe(|| io.run(&mut recorder))).unwrap_err();
+    catch_unwind(AssertUnwindSafe(|| turns.run(&mut io, &mut recorder))).unwrap_err();
     io.close_streams();
     client.send(b"second").unwrap();
-    run(&mut io, &mut recorder);
+    turns.run(&mut io, &mut recorder).unwrap();
     assert_eq!(recorder.told, [(LISTENER, b"second".to_vec())]);
 }

@@ -1,6 +1,5 @@
 use std::io::{IoSlice, Read as _, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +12,9 @@ use super::*;
 use crate::bounds::Bulk;
 use crate::kernel::Descriptor;
 use crate::pace::SHORT_FILLS;
+use crate::tests::pair;
 use crate::token::OwnerKey;
+use crate::turn::Turns;
 
 const MIB: usize = 1 << 20;
 const KEY: OwnerKey = OwnerKey::new(0);
@@ -37,11 +38,33 @@ struct Tunnel {
 }
 
 impl Tunnel {
+    /// A direction that may be spliced, and the peers at its ends.
+    fn over(io: &mut EventLoop) -> (TcpStream, Self, TcpStream) {
+        let ((from, source), (to, sink)) = (pair(), pair());
+        let source = io.add(source, SOURCE).unwrap();
+        let sink = io.add(sink, SINK).unwrap();
+        io.sockets.read_as(source, ReadMode::Straight(sink));
+        let (copied, passed) = (Vec::new(), Vec::new());
+        let until = Instant::now() + SCENARIO;
+        let tunnel = Self {
+            source,
+            sink,
+            copied,
+            passed,
+            stopped: None,
+            ends_when_stopped: false,
+            has_ended: false,
+            failed: None,
+            until,
+        };
+        (from, tunnel, to)
+    }
+
     fn passed_on(&mut self, io: &mut EventLoop) {
-        if io.queued(self.sink) == 0 {
+        if io.sockets.queued(self.sink) == 0 {
             return;
         }
-        io.pause(self.source);
+        io.sockets.pause(self.source);
         if let Some(stopped) = &self.stopped {
             // Only the first message has a receiver.
             let _ = stopped.send(());
@@ -52,7 +75,7 @@ impl Tunnel {
     }
 
     fn end_if_done(&mut self, io: &mut EventLoop) {
-        if self.has_ended && io.queued(self.sink) == 0 {
+        if self.has_ended && io.sockets.queued(self.sink) == 0 {
             io.shut_write(self.sink);
             io.stop();
         }
@@ -89,7 +112,7 @@ impl Handler for Tunnel {
     }
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
         assert_eq!(owner, SINK);
-        io.resume(self.source);
+        io.sockets.resume(self.source);
         self.end_if_done(io);
     }
     fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
@@ -99,35 +122,6 @@ impl Handler for Tunnel {
         assert!(Instant::now() < self.until, "nobody has stopped the loop");
         Some(io.clock().now_us() + 1_000_000)
     }
-}
-
-/// A socket of the loop and its peer.
-fn socket(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (socket, _) = listener.accept().unwrap();
-    socket.set_nonblocking(true).unwrap();
-    (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
-}
-
-/// A direction that may be spliced, and the peers at its ends.
-fn tunnel(io: &mut EventLoop) -> (TcpStream, Tunnel, TcpStream) {
-    let ((from, source), (to, sink)) = (socket(io, SOURCE), socket(io, SINK));
-    io.read_as(source, ReadMode::Straight(sink));
-    let (copied, passed) = (Vec::new(), Vec::new());
-    let until = Instant::now() + SCENARIO;
-    let tunnel = Tunnel {
-        source,
-        sink,
-        copied,
-        passed,
-        stopped: None,
-        ends_when_stopped: false,
-        has_ended: false,
-        failed: None,
-        until,
-    };
-    (from, tunnel, to)
 }
 
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -157,9 +151,9 @@ fn receive(mut to: TcpStream, begins: Option<Receiver<()>>) -> thread::JoinHandl
 #[test]
 fn many_bytes_are_moved_and_arrive_as_they_were() {
     let mut io = EventLoop::new().unwrap();
-    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (from, mut tunnel, to) = Tunnel::over(&mut io);
     let (sender, receiver) = (send(from, 16 * MIB), receive(to, None));
-    io.run(&mut tunnel).unwrap();
+    Turns::default().run(&mut io, &mut tunnel).unwrap();
     sender.join().unwrap();
     assert!(receiver.join().unwrap() == pattern(16 * MIB), "the bytes are others");
     assert_eq!(tunnel.all(), 16 * MIB, "all of them are told");
@@ -170,11 +164,11 @@ fn many_bytes_are_moved_and_arrive_as_they_were() {
 #[test]
 fn what_the_other_side_does_not_take_waits_in_the_pipe_and_stops_the_source() {
     let mut io = EventLoop::new().unwrap();
-    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (from, mut tunnel, to) = Tunnel::over(&mut io);
     let (stopped, begins) = channel();
     tunnel.stopped = Some(stopped);
     let (sender, receiver) = (send(from, 32 * MIB), receive(to, Some(begins)));
-    io.run(&mut tunnel).unwrap();
+    Turns::default().run(&mut io, &mut tunnel).unwrap();
     sender.join().unwrap();
     // FIN came after the bytes in the pipe.
     assert!(receiver.join().unwrap() == pattern(32 * MIB), "the bytes are others");
@@ -185,16 +179,16 @@ fn what_the_other_side_does_not_take_waits_in_the_pipe_and_stops_the_source() {
 fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
     let mut io = EventLoop::new().unwrap();
     for closes_sink in [true, false] {
-        let (from, mut first, to) = tunnel(&mut io);
+        let (from, mut first, to) = Tunnel::over(&mut io);
         first.ends_when_stopped = true;
         // More than a socket accepts if its peer does not read.
         let sender = thread::spawn(move || {
             let mut from = from;
             from.write_all(&pattern(64 * MIB)).unwrap_err();
         });
-        while io.queued(first.sink) == 0 || first.passed.is_empty() {
-            io.stopping = false;
-            io.run(&mut first).unwrap();
+        while io.sockets.queued(first.sink) == 0 || first.passed.is_empty() {
+            io.is_stopping = false;
+            Turns::default().run(&mut io, &mut first).unwrap();
         }
         assert_eq!(io.pipes.open(), 1, "{:?}", first.passed);
         if closes_sink {
@@ -207,16 +201,16 @@ fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
         sender.join().unwrap();
         drop(to);
         // Another connection receives only its own bytes.
-        io.stopping = false;
-        let (from, mut second, to) = tunnel(&mut io);
+        io.is_stopping = false;
+        let (from, mut second, to) = Tunnel::over(&mut io);
         let (sender, receiver) = (send(from, 8 * MIB), receive(to, None));
-        io.run(&mut second).unwrap();
+        Turns::default().run(&mut io, &mut second).unwrap();
         sender.join().unwrap();
         assert!(receiver.join().unwrap() == pattern(8 * MIB), "the bytes are others");
         assert!(!second.passed.is_empty(), "none was moved");
         io.close_streams();
-        io.stopping = false;
-        io.pipes = crate::pipes::Pipes::within(1 << 20);
+        io.is_stopping = false;
+        io.pipes = Pipes::within(1 << 20, io.pipes.bulk);
     }
 }
 
@@ -224,9 +218,9 @@ fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
 fn without_a_pipe_bytes_are_copied() {
     let mut io = EventLoop::new().unwrap();
     io.pipes.limit(0);
-    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (from, mut tunnel, to) = Tunnel::over(&mut io);
     let (sender, receiver) = (send(from, 8 * MIB), receive(to, None));
-    io.run(&mut tunnel).unwrap();
+    Turns::default().run(&mut io, &mut tunnel).unwrap();
     sender.join().unwrap();
     assert!(receiver.join().unwrap() == pattern(8 * MIB), "the bytes are others");
     assert_eq!((tunnel.copied.iter().sum::<usize>(), tunnel.passed.len()), (8 * MIB, 0));
@@ -236,7 +230,7 @@ fn without_a_pipe_bytes_are_copied() {
 fn when_little_flows_bytes_are_copied_again() {
     const MESSAGES: usize = 6;
     let mut io = EventLoop::new().unwrap();
-    let (mut from, mut tunnel, mut to) = tunnel(&mut io);
+    let (mut from, mut tunnel, mut to) = Tunnel::over(&mut io);
     let peers = thread::spawn(move || {
         // Each message is received before the next is sent, whatever the size of the first.
         let mut writing = from.try_clone().unwrap();
@@ -254,7 +248,7 @@ fn when_little_flows_bytes_are_copied_again() {
         from.shutdown(Shutdown::Write).unwrap();
         assert_eq!(to.read(&mut [0; 1]).unwrap(), 0);
     });
-    io.run(&mut tunnel).unwrap();
+    Turns::default().run(&mut io, &mut tunnel).unwrap();
     peers.join().unwrap();
     assert!(!tunnel.passed.is_empty(), "none was moved: {:?}", tunnel.copied);
     let of_messages = tunnel.copied.iter().rev().take_while(|count| **count == 7).count();
@@ -264,7 +258,7 @@ fn when_little_flows_bytes_are_copied_again() {
 #[test]
 fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
     let mut io = EventLoop::new().unwrap();
-    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (from, mut tunnel, to) = Tunnel::over(&mut io);
     let (stopped, begins) = channel();
     tunnel.stopped = Some(stopped);
     let sender = thread::spawn(move || {
@@ -277,7 +271,7 @@ fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
         rustix::net::sockopt::set_socket_linger(&to, Some(Duration::ZERO)).unwrap();
         drop(to);
     });
-    io.run(&mut tunnel).unwrap();
+    Turns::default().run(&mut io, &mut tunnel).unwrap();
     breaking.join().unwrap();
     assert!(matches!(tunnel.failed, Some((SINK, _))), "{:?}", tunnel.failed);
     io.reset(tunnel.sink);
@@ -300,7 +294,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
     let mut findings = Vec::new();
     for (is_moved, has_ended) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut io = EventLoop::new().unwrap();
-        let (mut from, mut tunnel, mut to) = tunnel(&mut io);
+        let (mut from, mut tunnel, mut to) = Tunnel::over(&mut io);
         if is_moved {
             let socket = io.sockets.get(tunnel.source).unwrap();
             socket.straight.as_mut().unwrap().pace = Pace::Spliced { short_fills: 0 };
@@ -318,7 +312,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
             // The socket stays open, because a close would end the sink.
             (outcome.map(|()| received), to)
         });
-        io.run(&mut tunnel).unwrap();
+        Turns::default().run(&mut io, &mut tunnel).unwrap();
         let case = format!("moved: {is_moved}, its end with it: {has_ended}");
         let (outcome, _to) = receiver.join().unwrap();
         match outcome {
@@ -334,14 +328,14 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
 #[test]
 fn to_a_secure_socket_nothing_goes_straight() {
     let mut io = EventLoop::new().unwrap();
-    let (_from, tunnel, _to) = tunnel(&mut io);
+    let (_from, tunnel, _to) = Tunnel::over(&mut io);
     let settings = ClientSettings { authorities: None, identity: None, alpn: Vec::new() };
     let config = client_config(&settings).unwrap();
     let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
-    io.secure(tunnel.sink, session, b"");
-    io.read_as(tunnel.source, ReadMode::Straight(tunnel.sink));
+    io.sockets.secure(tunnel.sink, session, b"");
+    io.sockets.read_as(tunnel.source, ReadMode::Straight(tunnel.sink));
     assert!(io.sockets.get(tunnel.source).unwrap().is_read_as_usual());
-    io.read_as(tunnel.sink, ReadMode::Straight(tunnel.source));
+    io.sockets.read_as(tunnel.sink, ReadMode::Straight(tunnel.source));
     assert!(io.sockets.get(tunnel.sink).unwrap().is_read_as_usual());
 }
 

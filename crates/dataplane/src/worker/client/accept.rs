@@ -46,8 +46,7 @@ impl Worker {
     ) -> Result<(), Errno> {
         let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, destination) = (Rc::clone(&listener.server), listener.address.clone());
-        let token =
-            io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
+        let token = io.add(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
         let counters = &server.counters;
         counters.connections_accepted.add(1);
         self.world.counted.connections.add(1);

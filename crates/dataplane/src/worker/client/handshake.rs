@@ -92,7 +92,7 @@ impl Worker {
         client.server_name = hello.server_name.into();
         client.hello_bytes = input.len();
         client.stage = Stage::Handshake;
-        io.secure(client.token, session, input);
+        io.sockets.secure(client.token, session, input);
         true
     }
 

@@ -48,7 +48,7 @@ impl Worker {
                 input.drain(..consumed);
                 client.input = input;
             }
-            _ => io.give_buffer(input),
+            _ => io.spares.give(input),
         }
     }
 }
@@ -61,7 +61,7 @@ impl WorkerEdge<'_> {
         }
         if let Some(client) = self.world.clients.get_mut(key) {
             if client.input.capacity() == 0 {
-                client.input = self.io.take_buffer();
+                client.input = self.io.spares.take();
             }
             client.input.extend_from_slice(rest);
         }
@@ -120,8 +120,8 @@ impl Worker {
                         return input.len();
                     }
                     // A client that has not received its responses gets no further ones.
-                    if io.queued(token) > 0 {
-                        io.pause(token);
+                    if io.sockets.queued(token) > 0 {
+                        io.sockets.pause(token);
                         break;
                     }
                     let Some((length, is_whole)) = self.client_head(io, key, rest) else { break };
@@ -139,7 +139,7 @@ impl Worker {
                         }
                         Some(Transaction::Relay(_)) => {
                             if !rest.is_empty() {
-                                io.pause(client.token);
+                                io.sockets.pause(client.token);
                             }
                             break;
                         }
@@ -148,7 +148,7 @@ impl Worker {
                     // The body is not read while the request waits for a member, nor pipelined data until it is complete.
                     if !state.takes_body() {
                         if !rest.is_empty() {
-                            io.pause(client.token);
+                            io.sockets.pause(client.token);
                         }
                         break;
                     }
@@ -289,11 +289,11 @@ impl Worker {
     /// Continues with a connection between requests: begins the next request if it has arrived, or ends the connection.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        if io.queued(client.token) > 0 {
+        if io.sockets.queued(client.token) > 0 {
             return; // `client_drained` calls this function again.
         }
         if client.is_waiting() {
-            return io.resume(client.token);
+            return io.sockets.resume(client.token);
         }
         if client.has_input() {
             self.client_continue(io, key);
@@ -312,7 +312,7 @@ impl Worker {
         {
             // The client was paused, or has ended, while the request before this one was served.
             let has_ended = client.ended;
-            io.resume(token);
+            io.sockets.resume(token);
             if has_ended {
                 self.with(io, exchange, |it, at| it.client_finished(at));
             }
@@ -327,20 +327,20 @@ impl Worker {
             && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
         {
             // The client may have been paused while this request was pipelined.
-            io.resume(token);
+            io.sockets.resume(token);
         }
         let Some(client) = self.world.clients.get(key) else { return };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
         // Pipelined data is processed after the queued responses were sent.
-        if client.has_input() && io.queued(client.token) > 0 {
+        if client.has_input() && io.sockets.queued(client.token) > 0 {
             return;
         }
         if client.ended {
             self.edge(io).leave(key, false);
         } else {
-            io.resume(client.token);
+            io.sockets.resume(client.token);
         }
     }
 }

@@ -489,11 +489,11 @@ impl WorkerEdge<'_> {
     /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
     pub fn bound_untaken_data(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        let queued = self.io.queued(client.token);
+        let queued = self.io.sockets.queued(client.token);
         if queued > 0 {
             let until_ms = self.io.now_ms() + client.server.http.body_timeout_ms;
             if queued > UNTAKEN_BYTES_MAX {
-                self.io.pause(client.token);
+                self.io.sockets.pause(client.token);
             }
             self.arm(key, until_ms);
         }
@@ -504,7 +504,7 @@ impl Worker {
     /// Continues the exchanges of a client after all queued data was sent.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
-        io.resume(client.token);
+        io.sockets.resume(client.token);
         let now_ms = io.now_ms();
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.held.note_drained(now_ms);
@@ -533,7 +533,7 @@ impl Worker {
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
         let settings = &server.http;
         let counters = &server.counters;
-        if io.queued(token) > 0 {
+        if io.sockets.queued(token) > 0 {
             let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
             if until_ms <= now_ms {
                 counters.body_timeouts.add(1);
@@ -575,7 +575,7 @@ impl Worker {
         let mut until_ms = connection.unwanted_until_ms().unwrap_or(u64::MAX);
         if http2.has_nothing() {
             until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
-            if until_ms <= now_ms && io.has_arrived(token) {
+            if until_ms <= now_ms && io.sockets.has_arrived(token) {
                 // The arrived data is probably a request, which is served.
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {

@@ -33,7 +33,7 @@ const LOOK_MS: u64 = 100;
 pub fn count(edge: &mut WorkerEdge<'_>, key: ClientKey) {
     let Some(client) = edge.world.clients.get_mut(key) else { return };
     let Some(http2) = &mut client.http2 else { return };
-    let queued = edge.io.queued(client.token);
+    let queued = edge.io.sockets.queued(client.token);
     let unreleased = http2.frames.connection.unreleased_bytes();
     let bytes = (http2.held.bytes + queued) as u64 + unreleased;
     let counted = bytes.saturating_sub(FREE_BYTES);

@@ -140,7 +140,7 @@ impl Worker {
             Stage::Hello | Stage::Handshake => {
                 self.edge(io).handshake_failed(key, "not complete within handshake_timeout");
             }
-            Stage::Idle | Stage::Head if io.queued(token) > 0 => {
+            Stage::Idle | Stage::Head if io.sockets.queued(token) > 0 => {
                 if !is_taking(io, token, server.http.body_timeout_ms) {
                     counters.body_timeouts.add(1);
                     self.edge(io).close_client(key);

@@ -129,7 +129,7 @@ impl Worker {
         let logged = self.world.recorder.logged;
         let mut log_request = Vec::new();
         if logged.format() != AccessFormat::Off {
-            log_request = io.take_buffer();
+            log_request = io.spares.take();
             self.world.log.connection_part(name, &mut log_request);
         }
         let relay = self.exchanges.next_key();

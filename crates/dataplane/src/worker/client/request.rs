@@ -39,13 +39,13 @@ impl Worker {
         client.learn_destination(io, &server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
-        let text = io.take_buffer();
+        let text = io.spares.take();
         let exchange = self.exchanges.next_key();
         let mut log_request = Vec::new();
         let mut logged = self.world.recorder.logged;
         if !logged.is_nothing() {
             if logged.format() != AccessFormat::Off {
-                log_request = io.take_buffer();
+                log_request = io.spares.take();
                 let settings = &server.settings().client_address;
                 let address = self.world.clients.get(key).and_then(Client::address);
                 let named = named_client(settings, address, head, input);

@@ -137,7 +137,7 @@ impl WorkerEdge<'_> {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return None };
         let client = self.world.clients.get_mut(client_key)?;
         let token = client.token;
-        let http2 = client.http2.as_mut().filter(|_| self.io.queued(token) == 0)?;
+        let http2 = client.http2.as_mut().filter(|_| self.io.sockets.queued(token) == 0)?;
         let stream = http2.streams.get_mut(stream).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
         let sent = stream.out.send_waiting_data(self.io, token, &mut http2.frames, bytes_max);

@@ -121,10 +121,12 @@ impl WorkerEdge<'_> {
             return Lag::Behind;
         }
         match self.world.clients.find(ends.caller.client()) {
-            Some(client) if self.io.queued(client.token) > 0 => match ends.caller.stream() {
-                Some(_) => Lag::Others,
-                None => Lag::Behind,
-            },
+            Some(client) if self.io.sockets.queued(client.token) > 0 => {
+                match ends.caller.stream() {
+                    Some(_) => Lag::Others,
+                    None => Lag::Behind,
+                }
+            }
             _ => Lag::None,
         }
     }
@@ -153,7 +155,7 @@ impl WorkerEdge<'_> {
             Flow::Window if ends.caller.stream().is_some() => self.give_window(ends),
             Flow::Stop if ends.caller.stream().is_none() => {
                 if let Some(client) = self.world.clients.find(ends.caller.client()) {
-                    self.io.pause(client.token);
+                    self.io.sockets.pause(client.token);
                 }
             }
             Flow::Window | Flow::Stop => {}
@@ -198,7 +200,7 @@ impl WorkerEdge<'_> {
         if ends.caller.stream().is_none() {
             let key = ends.caller.client()?;
             let client = self.world.clients.get(key)?;
-            self.io.resume(client.token);
+            self.io.sockets.resume(client.token);
             if client.has_input() {
                 self.world.tools.deferred_work.push(DeferredWork::Client(key));
             }

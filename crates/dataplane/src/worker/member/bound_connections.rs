@@ -37,9 +37,9 @@ pub fn keep_for_its_client(edge: &mut WorkerEdge<'_>, key: ConnectionKey, ends: 
     connection.idle_since_ms = now_ms;
     connection.member.bound.borrow_mut().push(key);
     connection.member.counters.connections_idle.add(1);
-    edge.io.resume(connection.token);
+    edge.io.sockets.resume(connection.token);
     if std::mem::take(&mut connection.is_sliced) {
-        edge.io.read_as(connection.token, ReadMode::Usual);
+        edge.io.sockets.read_as(connection.token, ReadMode::Usual);
     }
     match idle_ms {
         Some(idle_ms) => edge.io.set_deadline(connection.token, now_ms + idle_ms),

@@ -87,10 +87,14 @@ pub fn take_usual(
             counters.connections_idle.subtract(1);
             return edge.open_connection(ends, member, need);
         };
-        debug_assert_eq!(edge.io.queued(connection.token), 0, "what is queued is of another");
+        debug_assert_eq!(
+            edge.io.sockets.queued(connection.token),
+            0,
+            "what is queued is of another"
+        );
         let idle_ms = edge.io.now_ms() - connection.idle_since_ms;
         // Unread data cannot be the response to a request that was not sent yet.
-        let has_news = edge.io.has_news(connection.token);
+        let has_news = edge.io.sockets.has_news(connection.token);
         // A reload may have changed the TLS settings or the source address of the pool.
         let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
             || goes_over(connection, &ends.tries.pool);
@@ -121,7 +125,7 @@ pub fn use_idle(
     if let Some(attempt) = ends.phase.attempt_mut() {
         attempt.link = Some(Link::to(key));
         attempt.may_be_stale = true;
-        attempt.sent_before = io.end_rest(connection.token);
+        attempt.sent_before = io.sockets.end_rest(connection.token);
     }
     ends.account.times.connected_us = io.clock().now_us();
 }
@@ -181,7 +185,7 @@ impl WorkerEdge<'_> {
         }
         if let Some(tls) = &settings.tls {
             match session(tls, &settings.members[member as usize], is_multiplexed) {
-                Ok(session) => self.io.secure(token, session, b""),
+                Ok(session) => self.io.sockets.secure(token, session, b""),
                 Err(error) => {
                     self.io.close(token);
                     let now_ms = self.io.now_ms();

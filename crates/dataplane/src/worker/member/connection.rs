@@ -56,7 +56,7 @@ impl WorkerEdge<'_> {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
         // that the member has not received completely.
-        if !self.io.is_quiet(connection.token) {
+        if !self.io.sockets.is_quiet(connection.token) {
             return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;
@@ -76,9 +76,9 @@ impl WorkerEdge<'_> {
         }
         idle.push(key);
         // Reading may be paused because the previous client was slow.
-        self.io.resume(connection.token);
+        self.io.sockets.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
-            self.io.read_as(connection.token, ReadMode::Usual);
+            self.io.sockets.read_as(connection.token, ReadMode::Usual);
         }
         connection.member.counters.connections_idle.add(1);
         connection.exchange = None;
@@ -111,7 +111,7 @@ impl WorkerEdge<'_> {
                 counters.connections_idle.subtract(1);
             }
         }
-        self.io.give_buffer(connection.input);
+        self.io.spares.give(connection.input);
         Some(connection.token)
     }
 

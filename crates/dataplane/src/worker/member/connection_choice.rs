@@ -81,7 +81,7 @@ fn take_bound(
         };
         let Some(connection) = edge.world.members.get(key) else { return false };
         let (one, other) = (connection.pool.settings(), ends.tries.pool.settings());
-        if edge.io.has_news(connection.token) || !is_spoken_to_alike(one, other) {
+        if edge.io.sockets.has_news(connection.token) || !is_spoken_to_alike(one, other) {
             edge.close_member(key);
             continue;
         }

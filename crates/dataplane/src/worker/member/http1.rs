@@ -38,7 +38,7 @@ impl Worker {
             let (limits, lenient) =
                 (exchange.ends.server.limits, exchange.ends.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
-                connection.input = io.take_buffer();
+                connection.input = io.spares.take();
             }
             connection.input.reserve(connection.whole_bytes);
             connection.input.extend_from_slice(rest);
@@ -225,7 +225,7 @@ impl Worker {
         connection.whole_bytes = whole_bytes;
         exchange.ends.account.times.note_first_byte(io.clock().now_us());
         connection.is_sliced = false;
-        io.read_as(connection.token, ReadMode::Usual);
+        io.sockets.read_as(connection.token, ReadMode::Usual);
         io.set_deadline(
             connection.token,
             io.now_ms() + exchange.pace.response_body_timeout_ms(&exchange.ends.server),

@@ -39,7 +39,7 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
         let Some(connection) = self.world.members.get(key) else { return };
-        if io.is_secure(connection.token) {
+        if io.sockets.is_secure(connection.token) {
             return; // The handshake may use the rest of `connect_timeout`.
         }
         self.member_ready(io, key);
@@ -105,7 +105,7 @@ impl Worker {
             None => return,
         };
         if let Phase::Asked(attempt, None) = &state.ends.phase
-            && io.sent_bytes(connection.token) == attempt.sent_before
+            && io.sockets.sent_bytes(connection.token) == attempt.sent_before
         {
             // A response without a request (RFC 9112 section 9.2). A reused connection is treated as stale.
             let is_kept = attempt.may_be_stale;
@@ -130,7 +130,7 @@ impl Worker {
         let consumed = self.member_input(io, key, exchange, &input);
         input.drain(..consumed);
         self.keep_member_input(io, key, &input);
-        io.give_buffer(input);
+        io.spares.give(input);
     }
 
     /// Handles the member's FIN.
@@ -221,9 +221,11 @@ impl Worker {
         let attempt = transaction.ends().phase.attempt();
         let sent_before = attempt.map_or(0, |attempt| attempt.sent_before);
         // Before the connection is ready, all sent bytes belong to the TLS handshake.
-        let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
+        let nothing_sent =
+            connection.connecting || io.sockets.sent_bytes(connection.token) == sent_before;
         // Another connection gets all of the queued data or none. The PROXY header belongs to the lost connection.
-        let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
+        let mut unsent =
+            if nothing_sent { io.sockets.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.edge(io).close_member(key);
         let loss = Loss { nothing_sent, unsent, ..Loss::of(reason) };

@@ -108,7 +108,7 @@ impl WorkerEdge<'_> {
     /// Counts the bytes that a member's socket has accepted since the last call.
     pub fn count_sent_to_member(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        let sent = self.io.sent_bytes(connection.token);
+        let sent = self.io.sockets.sent_bytes(connection.token);
         let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
         connection.member.counters.bytes_sent.add(more);
     }
@@ -141,14 +141,14 @@ impl WorkerEdge<'_> {
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
         let (is_connecting, token) = (connection.connecting, connection.token);
         let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
-            return match (self.io.queued(token) > 0, is_connecting) {
+            return match (self.io.sockets.queued(token) > 0, is_connecting) {
                 (false, _) => Lag::None,
                 (true, true) => Lag::Excused,
                 (true, false) => Lag::Behind,
             };
         };
         let is_behind = stream.is_behind();
-        if !is_behind && self.io.queued(token) == 0 {
+        if !is_behind && self.io.sockets.queued(token) == 0 {
             return Lag::None;
         }
         if stream.awaits_window {
@@ -191,15 +191,15 @@ impl WorkerEdge<'_> {
         let Some(connection) = ends.phase.connection() else { return };
         let Some(connection) = self.world.members.get_mut(connection) else { return };
         match flow {
-            Flow::Stop => self.io.pause(connection.token),
-            Flow::Go => self.io.resume(connection.token),
+            Flow::Stop => self.io.sockets.pause(connection.token),
+            Flow::Go => self.io.sockets.resume(connection.token),
             Flow::Slices(bytes) => {
                 connection.is_sliced = true;
-                self.io.read_as(connection.token, ReadMode::Slices(bytes));
+                self.io.sockets.read_as(connection.token, ReadMode::Slices(bytes));
             }
             Flow::Bulk if connection.is_sliced => {
                 connection.is_sliced = false;
-                self.io.read_as(connection.token, ReadMode::Usual);
+                self.io.sockets.read_as(connection.token, ReadMode::Usual);
             }
             Flow::Bulk => {}
             Flow::Window => {}
@@ -222,7 +222,7 @@ impl WorkerEdge<'_> {
         }
         let Some(connection) = ends.phase.connection() else { return };
         if let Some(connection) = self.world.members.get(connection)
-            && self.io.queued(connection.token) == 0
+            && self.io.sockets.queued(connection.token) == 0
         {
             self.io.shut_write(connection.token);
         }
@@ -270,9 +270,9 @@ impl WorkerEdge<'_> {
             Release::Drop => self.close_member(key),
             Release::Reset { is_told } => {
                 if let Some(connection) = self.world.members.get(key)
-                    && !(is_told && self.io.queued(connection.token) == 0)
+                    && !(is_told && self.io.sockets.queued(connection.token) == 0)
                 {
-                    self.io.reset_on_close(connection.token);
+                    self.io.sockets.reset_on_close(connection.token);
                 }
                 self.close_member(key);
             }
@@ -286,7 +286,7 @@ impl WorkerEdge<'_> {
     pub fn is_member_dry(&mut self, ends: &TransactionEnds) -> bool {
         let connection = ends.phase.connection().and_then(|key| self.world.members.get(key));
         let is_shared = ends.phase.member_stream().is_some();
-        connection.is_none_or(|it| is_shared || !self.io.has_unread(it.token))
+        connection.is_none_or(|it| is_shared || !self.io.sockets.has_unread(it.token))
     }
 }
 

@@ -31,7 +31,7 @@ impl Backlog {
     /// Adds data.
     pub fn push(&mut self, io: &mut EventLoop, data: &[u8]) {
         if self.bytes.capacity() == 0 && !data.is_empty() {
-            self.bytes = io.take_buffer();
+            self.bytes = io.spares.take();
         }
         self.bytes.extend_from_slice(data);
     }
@@ -56,7 +56,7 @@ impl Backlog {
         }
     }
 
-    /// Removes and returns the data and the end. The buffer must be returned to [`EventLoop::give_buffer`].
+    /// Removes and returns the data and the end. The buffer must be returned to [`EventLoop::spares`].
     pub fn take(&mut self) -> (Vec<u8>, OwnedEnd) {
         debug_assert_eq!(self.passed, 0, "what has passed on does not pass again");
         let Self { bytes, end, .. } = std::mem::take(self);
@@ -66,6 +66,6 @@ impl Backlog {
     /// Drops the waiting data and the end.
     pub fn clear(&mut self, io: &mut EventLoop) {
         let Self { bytes, .. } = std::mem::take(self);
-        io.give_buffer(bytes);
+        io.spares.give(bytes);
     }
 }

@@ -41,7 +41,7 @@ impl Destination {
         if is_known || self.0.real.is_some() {
             return;
         }
-        if let Some(real) = io.descriptor(token).and_then(Descriptor::local_address) {
+        if let Some(real) = io.sockets.descriptor(token).and_then(Descriptor::local_address) {
             self.0 = Rc::new(Place { listen: self.0.listen.clone(), real: Some(real) });
         }
     }

@@ -47,7 +47,7 @@ impl Frames {
     #[inline]
     pub fn have_buffer(&mut self, io: &mut EventLoop) {
         if self.out.capacity() == 0 {
-            self.out = io.take_buffer();
+            self.out = io.spares.take();
         }
     }
 
@@ -59,7 +59,7 @@ impl Frames {
             self.last_data = None;
             if self.connection.stream_count() == 0 {
                 // An idle connection has no buffer.
-                io.give_buffer(std::mem::take(&mut self.out));
+                io.spares.give(std::mem::take(&mut self.out));
             } else {
                 self.out.shrink_to(GATHERED_BYTES_MAX);
             }

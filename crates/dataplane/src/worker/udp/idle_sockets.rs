@@ -107,7 +107,7 @@ impl IdleSockets {
         let is_kept = served < sessions_max
             && is_for_all
             && self.count < RESTING_MAX
-            && Datagrams::of(io).has_room_to_rest();
+            && io.room.fits_resting_session();
         if !is_kept {
             return io.close(socket.token);
         }

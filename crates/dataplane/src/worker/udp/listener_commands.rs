@@ -31,7 +31,7 @@ impl Udp {
     ) {
         self.side.idle_sockets.clear(io);
         let settings = &world.live.snapshot.data_plane;
-        Datagrams::of(io).set_share(settings.udp_descriptors_percent);
+        io.room.set_session_share(settings.udp_descriptors_percent);
         self.side.listeners.fresh.clear();
         let now_ms = io.now_ms();
         self.side.listeners.closed.retain(|(_, until_ms)| now_ms < *until_ms);

@@ -94,7 +94,7 @@ impl Udp {
         if world.is_draining() || listener.leave_by_ms.is_some() || !self.sessions.has_room() {
             return None;
         }
-        if !Datagrams::of(io).has_share() && self.side.idle_sockets.is_empty() {
+        if !io.room.fits_session() && self.side.idle_sockets.is_empty() {
             report_descriptor_share(io, world);
             return None;
         }
@@ -225,7 +225,7 @@ impl Udp {
 
     /// Records how many descriptors sessions use, and how many they may use.
     fn note_sockets(&self, io: &mut EventLoop, world: &World) {
-        let (open, max) = Datagrams::of(io).session_sockets();
+        let (open, max) = io.room.session_sockets();
         let max = if self.side.listeners.is_empty() { 0 } else { max };
         let WorkerCounters { udp_sockets, udp_sockets_max, .. } = &*world.counted;
         for (gauge, value) in [(udp_sockets, open), (udp_sockets_max, max)] {

@@ -41,7 +41,7 @@ impl WorkerSessionEdge<'_> {
     /// The failure to report if no socket to a member can be opened: of the member, or of this host.
     fn no_socket(&mut self, error: Errno) -> MemberFailure {
         match error {
-            Errno::MFILE if !Datagrams::of(self.io).has_share() => {
+            Errno::MFILE if !self.io.room.fits_session() => {
                 report_descriptor_share(self.io, self.world);
                 MemberFailure::NoSocket
             }
@@ -61,7 +61,7 @@ impl WorkerSessionEdge<'_> {
     /// Closes idle connections to members, if descriptors in general are short, and not only those of sessions.
     fn make_room(&mut self) -> bool {
         let Self { io, world, .. } = self;
-        Datagrams::of(io).has_share() && make_room(&mut WorkerEdge { io, world })
+        io.room.fits_session() && make_room(&mut WorkerEdge { io, world })
     }
 
     /// The PROXY header for the client of a session.

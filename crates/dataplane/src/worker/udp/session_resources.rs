@@ -1,6 +1,6 @@
 //! The resources of sessions that are not part of the world of transactions.
 
-use weir_event_loop::{Datagrams, EventLoop};
+use weir_event_loop::EventLoop;
 use weir_exchange::session::Tools;
 
 use crate::worker::udp::idle_sockets::IdleSockets;
@@ -18,6 +18,6 @@ pub struct SessionResources {
 /// Records that a session was refused because sessions use their whole share of descriptors.
 pub fn report_descriptor_share(io: &mut EventLoop, world: &mut World) {
     world.counted.udp_share_exceeded.add(1);
-    let (_, max) = Datagrams::of(io).session_sockets();
+    let (_, max) = io.room.session_sockets();
     world.notices.tell_of_udp_share(io.now_ms(), max);
 }
