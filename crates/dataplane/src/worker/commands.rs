@@ -1,29 +1,24 @@
 //! Executes commands of the control plane: another table, drain, stop.
 
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::{Address, ListenPoint};
-use weir_event_loop::{Descriptor, EventLoop, Owner, Token, accept_before_close};
-use weir_exchange::arena::{Arena, ClientKey, ListenerKey, OfConnection};
+#[cfg(feature = "simulation")]
+use weir_event_loop::Descriptor;
+use weir_event_loop::{EventLoop, accept_before_close};
+use weir_exchange::arena::{Arena, ClientKey, OfConnection};
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
 
 use super::Worker;
-use super::edge::WorkerEdge;
+use super::agenda::Task;
 use super::world::{DrainDeadlines, World};
-use crate::owners::owner_key;
-use crate::worker::command::{Command, LISTENER_MESSAGE};
+use crate::worker::command::Command;
+use crate::worker::control_channel::ControlEvent;
 use crate::worker::state::client::Client;
-use crate::worker::state::destination::Destination;
-use crate::worker::state::listener::Listener;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::{log_settings, subrequests, sweeps};
@@ -34,25 +29,12 @@ const FIRST_REQUEST_MS: u64 = 1_000;
 impl Worker {
     /// Reads the control socket, and executes the announced commands.
     pub fn receive_commands(&mut self, io: &mut EventLoop) {
-        loop {
-            let Some(socket) = io.sockets.descriptor(self.control).and_then(Descriptor::socket)
-            else {
-                return;
-            };
-            match receive(socket) {
-                Ok(ControlMessage::Listener(descriptor)) => {
-                    self.handed_over.push_back(descriptor.map(Descriptor::from))
-                }
-                Ok(ControlMessage::Command) => {
-                    if let Ok(command) = self.commands.try_recv() {
-                        self.obey(io, command);
-                    }
-                }
-                // The control plane has ended, so the worker stops, too.
-                Ok(ControlMessage::End) => return io.stop(),
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR) => {}
-                Err(error) => {
+        while let Some(event) = self.control.next(io) {
+            match event {
+                ControlEvent::Command(command) => self.obey(io, command),
+                // The worker stops, too.
+                ControlEvent::End => return io.stop(),
+                ControlEvent::Failure(error) => {
                     let error = format!("control socket: {error}");
                     return self.world.notices.tell_of_socket(io.now_ms(), &error);
                 }
@@ -68,7 +50,7 @@ impl Worker {
         command: Command,
         listeners: Vec<Descriptor>,
     ) {
-        self.handed_over.extend(listeners.into_iter().map(Some));
+        self.control.add_listeners(listeners);
         self.obey(io, command);
     }
 
@@ -113,28 +95,35 @@ impl Worker {
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.world.table = next;
         self.world.live = live;
-        self.move_waiting();
+        self.world.waiting.move_to(&self.world.table, &mut self.exchanges);
         self.sweeps.watch(&self.world.table);
         sweeps::note_chores(self);
         log_settings::log_as_configured(&mut self.world);
-        self.edge(io).remove_listeners(removed);
-        self.world.refresh_listeners();
+        self.world.listeners.remove(io, removed);
+        self.world.listeners.refresh(&self.world.table);
         // Idle clients would keep the previous table in memory.
         let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let idle: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
         idle.into_iter().for_each(|key| self.world.refresh_server(key));
         self.world.set_leave_times(leave_by_ms);
+        // The budget may have become smaller.
+        self.world.agenda.add_once(Task::BoundMemory);
         self.udp.apply(io, &mut self.world, removed, leave_by_ms);
         for address in added {
-            match self.handed_over.pop_front().flatten() {
+            let world = &mut self.world;
+            let failure = match self.control.next_listener() {
                 Some(socket) if matches!(address.address, Address::Udp(_)) => {
-                    self.udp.add_listener(io, &mut self.world, socket, address);
+                    self.udp.add_listener(io, world, socket, address);
+                    continue;
                 }
-                Some(socket) => self.edge(io).add_listener(socket, address),
-                None => self
-                    .world
-                    .notices
-                    .tell_of_socket(io.now_ms(), &format!("listener {address} was lost")),
+                Some(socket) => {
+                    let added = world.listeners.add(io, &world.table, socket, address.clone());
+                    added.err().map(|error| format!("listener {address}: {error}"))
+                }
+                None => Some(format!("listener {address} was lost")),
+            };
+            if let Some(failure) = failure {
+                world.notices.tell_of_socket(io.now_ms(), &failure);
             }
         }
         self.close_idle_clients(io);
@@ -147,7 +136,7 @@ impl Worker {
         }
         go_over(&self.world.table, pools, &mut self.world.members);
         self.world.live = live;
-        self.move_waiting();
+        self.world.waiting.move_to(&self.world.table, &mut self.exchanges);
         self.sweeps.watch(&self.world.table);
         sweeps::note_chores(self);
     }
@@ -186,53 +175,19 @@ impl World {
             client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
         }
         self.leave_by_ms = self.next_leave_ms();
+        self.note_ends();
+    }
+
+    /// Has clients ended in time, if the process drains or some clients have deadlines.
+    pub fn note_ends(&mut self) {
+        if self.leave_by_ms.is_some() || self.is_draining() {
+            self.agenda.add_once(Task::EndClients);
+        }
     }
 
     /// The earliest deadline of these clients.
     fn next_leave_ms(&self) -> Option<u64> {
         self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
-    }
-
-    /// Assigns the virtual servers of the active table to the listeners.
-    pub fn refresh_listeners(&mut self) {
-        for listener in self.listeners.values_mut() {
-            if let Some(server) = self.table.server_at(listener.address.listen()) {
-                listener.server = Rc::clone(server);
-            }
-        }
-    }
-}
-
-impl WorkerEdge<'_> {
-    fn add_listener(&mut self, socket: Descriptor, address: ListenPoint) {
-        let Some(server) = self.world.table.server_at(&address) else {
-            return;
-        };
-        match self.io.add(socket, Owner::Listener(owner_key(self.world.listeners.next_key()))) {
-            Ok(token) => {
-                let (address, server) = (Destination::new(address), Rc::clone(server));
-                self.world.listeners.insert(Listener { token, address, server });
-            }
-            Err(error) => self
-                .world
-                .notices
-                .tell_of_socket(self.io.now_ms(), &format!("listener {address}: {error}")),
-        }
-    }
-
-    fn remove_listeners(&mut self, removed: &[ListenPoint]) {
-        let keys: Vec<ListenerKey> = self
-            .world
-            .listeners
-            .iter()
-            .filter(|(_, listener)| removed.contains(listener.address.listen()))
-            .map(|(key, _)| key)
-            .collect();
-        for key in keys {
-            if let Some(listener) = self.world.listeners.remove(key) {
-                self.io.close(listener.token);
-            }
-        }
     }
 }
 
@@ -269,28 +224,26 @@ impl Worker {
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64, idle_ms: Option<u64>) {
-        let addresses: Vec<ListenPoint> = self
-            .world
-            .listeners
-            .iter()
-            .map(|(_, listener)| listener.address.listen().clone())
-            .collect();
+        let addresses = self.world.listeners.addresses();
         match idle_ms {
             None => accept_last(self, io, &addresses),
             Some(_) => self.udp.leave_unread(io),
         }
-        self.edge(io).remove_listeners(&addresses);
+        self.world.listeners.remove(io, &addresses);
         let now_ms = io.now_ms();
         let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
         let until_ms = now_ms.saturating_add(timeout_ms);
         let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
         self.world.draining = Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
+        self.world.note_ends();
         self.close_idle_clients(io);
     }
 
-    /// Checks whether draining is finished or its time is over, and closes clients whose deadlines have passed. Returns the
-    /// time of the next check.
-    pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
+    /// Checks whether draining is finished or its time is over, and closes clients whose deadlines have passed.
+    pub fn end_clients(&mut self, io: &mut EventLoop) {
+        if self.world.leave_by_ms.is_none() && !self.world.is_draining() {
+            return;
+        }
         let now_ms = io.now_ms();
         // Members may still take what the last clients have sent.
         let has_ended = self.world.clients.is_empty()
@@ -300,8 +253,8 @@ impl Worker {
             && self.world.counted.member_connections_leaving.get() == 0;
         let draining = self.world.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
-            self.stop(io);
-            return None;
+            self.world.note_ends();
+            return self.stop(io);
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
         if self.world.draining.as_mut().is_some_and(|draining| draining.end_times(now_ms)) {
@@ -312,7 +265,9 @@ impl Worker {
             self.world.leave_by_ms = self.world.next_leave_ms();
         }
         let draining = self.world.draining.map(|draining| draining.next_ms());
-        self.world.leave_by_ms.into_iter().chain(draining).min()
+        let next_ms = self.world.leave_by_ms.into_iter().chain(draining).min();
+        self.world.agenda.wake_by(next_ms.map(|at_ms| at_ms * 1_000));
+        self.world.note_ends();
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
@@ -349,40 +304,7 @@ impl Worker {
 
 /// Accepts the connections in the queues of listeners that are about to be closed.
 fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
-    let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
-    let going = listeners.filter(|listener| removed.contains(listener.address.listen()));
-    let tokens: Vec<Token> = going.map(|listener| listener.token).collect();
-    for token in tokens {
+    for token in worker.world.listeners.sockets(removed) {
         accept_before_close(io, worker, token);
     }
-}
-
-enum ControlMessage {
-    /// A listener; `None`: the process had no free descriptor for it.
-    Listener(Option<OwnedFd>),
-    /// The channel has a command.
-    Command,
-    End,
-}
-
-/// Receives one message of the control socket.
-fn receive(socket: &OwnedFd) -> Result<ControlMessage, Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut kind = [0; 1];
-    let message = recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut kind)],
-        &mut ancillary,
-        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
-    )?;
-    let descriptor = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    Ok(match kind[0] {
-        _ if message.bytes == 0 => ControlMessage::End,
-        LISTENER_MESSAGE => ControlMessage::Listener(descriptor),
-        _ => ControlMessage::Command,
-    })
 }

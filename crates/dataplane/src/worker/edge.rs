@@ -15,6 +15,7 @@ use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
 use weir_telemetry::spans::FinishedTrace;
 
+use crate::worker::agenda::Task;
 use crate::worker::straight;
 use crate::worker::world::World;
 
@@ -166,6 +167,7 @@ impl Edge for WorkerEdge<'_> {
 
     fn delay(&mut self, ends: &TransactionEnds, until_us: u64) {
         self.world.waiting.delay(until_us, ends.key);
+        self.world.agenda.add_once(Task::ServeWaiting);
     }
 
     #[inline]

@@ -11,8 +11,8 @@ use weir_exchange::edge::TunnelBytes;
 use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
-use crate::worker::client::http2_memory;
-use crate::worker::{Worker, member, sooner, subrequests, sweeps};
+use crate::worker::agenda::Due;
+use crate::worker::{Worker, member, sooner};
 
 /// The side whose socket has an event.
 enum SocketOwner {
@@ -208,31 +208,12 @@ impl Handler for Worker {
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
-        let mut due_ms = self.world.log.flush_if_due(now_ms, counters);
+        let log_due_ms = self.world.log.flush_if_due(now_ms, counters);
         let side_due_ms = self.world.side_logs.flush_if_due(now_ms, counters);
-        due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
-        if self.has_chores {
-            due_ms = sooner(due_ms, sweeps::do_chores(self, io));
-        }
+        let due_ms = sooner(sooner(log_due_ms, side_due_ms), udp_due_ms);
+        self.world.agenda.wake_by(due_ms.map(|due_ms| due_ms * 1_000));
+        self.run_due(io, Due::EndOfTurn);
         self.world.note_compression_memory();
-        let has_unbegun = self.begin_unbegun(io);
-        let waiting_us = self.serve_waiting(io);
-        self.fail_lost_streams(io);
-        if !self.inspections.are_none() {
-            subrequests::go_on_with_inspections(self, io);
-        }
-        if self.world.leave_by_ms.is_some() || self.world.is_draining() {
-            due_ms = sooner(due_ms, self.drain_step(io));
-        }
-        self.edge(io).flush_members();
-        self.edge(io).flush_clients();
-        http2_memory::heed(self, io);
-        let has_kept = !self.inspections.are_none();
-        if has_unbegun || has_kept || !self.world.queues.lost_streams.is_empty() {
-            // Streams that were lost after `fail_lost_streams` are handled in the next turn, which starts immediately, and so are
-            // inspections.
-            return Some(io.clock().now_us());
-        }
-        sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)
+        self.world.agenda.next_turn_us(io.clock().now_us())
     }
 }

@@ -3,14 +3,16 @@
 //! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
 //! failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has the state that
 //! operations change, `edge` executes the operations of a transaction, `waiting_requests` has the requests that wait for a member,
-//! `commands` executes the commands of the control plane, `events` passes the events of the loop on.
+//! `commands` executes the commands of the control plane, `events` passes the events of the loop on, `agenda` has what is put off.
 
+mod agenda;
 mod body;
 mod client;
 mod client_end;
 mod command;
 mod commands;
 mod compression_load;
+mod control_channel;
 mod edge;
 mod events;
 mod log_settings;
@@ -26,21 +28,22 @@ mod state;
 mod straight;
 mod subrequests;
 mod sweeps;
+mod tasks;
 mod transaction_end;
 mod udp;
 mod waiting_requests;
 mod world;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 use crate::inspection_queue::KeptInspections;
+use agenda::{Agenda, Due, Task};
+use control_channel::ControlChannel;
 use edge::WorkerEdge;
 use state::waiting_requests::WaitingRequests;
 use sweeps::Sweeps;
 use udp::Udp;
-use weir_event_loop::{Descriptor, EventLoop, Token};
+use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::{Arena, ExchangeKey, OfExchange};
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::transaction_ends::NextClientState;
@@ -48,7 +51,7 @@ use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
-use world::{Inbox, Queues, World};
+use world::{Inbox, World};
 
 pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 pub use setup::Setup;
@@ -63,13 +66,8 @@ pub struct Worker {
     udp: Udp,
     /// Work on many sessions.
     sweeps: Sweeps,
-    /// Whether [`sweeps::do_chores`] is called at the end of the turn.
-    has_chores: bool,
     /// Commands from the control plane.
-    commands: Receiver<Command>,
-    control: Token,
-    /// Listeners that have arrived, and whose command has not; `None`: lost, because no descriptor was free.
-    handed_over: VecDeque<Option<Descriptor>>,
+    control: ControlChannel,
     /// The long inspections that threads have no place for.
     inspections: KeptInspections,
 }
@@ -86,10 +84,7 @@ impl Worker {
             world,
             udp: Udp::default(),
             sweeps: Sweeps::default(),
-            has_chores: false,
-            commands,
-            control,
-            handed_over: VecDeque::new(),
+            control: ControlChannel::new(commands, control),
             inspections,
         };
         worker.sweeps.watch(&worker.world.table);
@@ -148,10 +143,22 @@ impl Worker {
         if let Some(after) = transaction.ends_mut().over.take() {
             self.continue_client(io, key, after);
         }
-        while let Some(deferred) = self.world.tools.deferred_work.pop() {
-            subrequests::run(self, io, deferred);
+        if !self.world.tools.deferred_work.is_empty() {
+            self.run_orders(io);
         }
         result
+    }
+
+    /// Executes what a call of a transaction has ordered, unless the call belongs to such an order itself: then it is executed
+    /// after that.
+    #[inline(never)]
+    fn run_orders(&mut self, io: &mut EventLoop) {
+        let World { agenda, tools, .. } = &mut self.world;
+        tools.deferred_work.drain(..).for_each(|it| agenda.add(Task::Order(it)));
+        if agenda.begin_orders() {
+            self.run_due(io, Due::AfterCall);
+            self.world.agenda.end_orders();
+        }
     }
 
     /// Continues with the client connection after a transaction has ended.
@@ -215,14 +222,14 @@ impl Worker {
         transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
-        self.world.queues = Queues::default();
         self.world.recorder.forget();
         self.world.tools.deferred_work.clear();
         self.world.tools.offloaded.forget();
         let kept = self.inspections.forget();
         self.world.counted.waf_inspections_away.subtract(kept as u64);
         self.world.tools.unawaited_under_way = 0;
-        self.world.waiting = WaitingRequests::default();
+        self.world.waiting = WaitingRequests::new(self.world.id);
+        self.world.agenda = Agenda::default();
         self.world.members.clear();
         // A removed object may be added again, and must have the correct number of open requests.
         let departed = &self.world.live.departed;
@@ -250,9 +257,11 @@ impl Worker {
         }
         // The table is built without the previous one, so that no idle connection is reused.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
-        self.world.refresh_listeners();
+        self.world.listeners.refresh(&self.world.table);
         self.udp.forget(&self.world);
         self.sweeps.forget();
+        sweeps::note_chores(self);
+        self.world.note_ends();
         self.world.notices.tell_of_panic(self.world.id, message);
     }
 }

@@ -22,13 +22,9 @@ impl Worker {
         look("sessions of datagrams", self.udp.len());
         let busy = self.world.members.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
-        look("clients to be flushed", self.world.queues.unflushed.len());
-        look("members to be flushed", self.world.queues.unflushed_members.len());
-        look("lost streams", self.world.queues.lost_streams.len());
-        look("clients with requests to begin", self.world.queues.unbegun.len());
-        look("bodies to come", self.world.queues.bodies_to_come.len());
-        look("joined requests", self.world.queues.joined_requests.len());
-        look("joined responses", self.world.queues.joined_responses.len());
+        for (kind, count) in self.world.agenda.remains() {
+            look(&format!("tasks: {kind:?}"), count);
+        }
         look("notes of requests", self.world.recorder.open());
         look("places under limits", self.world.tools.limit_places.len());
         look("requests that wait", self.world.waiting.len());

@@ -8,7 +8,7 @@ use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
-use super::Worker;
+use super::agenda::Task;
 use super::body::COALESCE_BYTES;
 use super::edge::WorkerEdge;
 use crate::worker::state::backlog::Backlog;
@@ -80,31 +80,23 @@ impl WorkerEdge<'_> {
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.client_data(self, data, end),
-            Step::Wait { is_first: true } => self.world.queues.joined_requests.push(it.ends().key),
+            Step::Wait { is_first: true } => {
+                self.world.agenda.add(Task::PassRequest(it.ends().key));
+            }
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(it, end),
         }
     }
 
-    fn pass_joined_request(&mut self, it: &mut Transaction, end: End<'_>) {
+    /// Forwards the joined data of a request, at the end of its read or with its end.
+    pub fn pass_joined_request(&mut self, it: &mut Transaction, end: End<'_>) {
         let stream = self.world.stream_mut(it.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let (joined, _) = stream.joined.take();
         it.client_data(self, &joined, end);
         self.io.spares.give(joined);
     }
-}
 
-impl Worker {
-    /// Forwards the joined data of requests after a read of a client is processed.
-    pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.queues.joined_requests.pop() {
-            self.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
-        }
-    }
-}
-
-impl WorkerEdge<'_> {
     /// Handles data of a response and its end: forwards or joins it.
     pub fn join_response_data(
         &mut self,
@@ -117,7 +109,9 @@ impl WorkerEdge<'_> {
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.member_data(self, data, end),
-            Step::Wait { is_first: true } => self.world.queues.joined_responses.push(it.ends().key),
+            Step::Wait { is_first: true } => {
+                self.world.agenda.add(Task::PassResponse(it.ends().key));
+            }
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(it, end),
         }
@@ -130,14 +124,5 @@ impl WorkerEdge<'_> {
         let (joined, _) = stream.joined.take();
         it.member_data(self, &joined, end);
         self.io.spares.give(joined);
-    }
-}
-
-impl Worker {
-    /// Forwards the joined data of responses after a read of a member is processed.
-    pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.queues.joined_responses.pop() {
-            self.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));
-        }
     }
 }

@@ -10,6 +10,7 @@ use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::transaction::{Transaction, stages, subrequest, verdict_waits};
 
 use super::Worker;
+use super::agenda::{Agenda, Task};
 use super::edge::WorkerEdge;
 use super::world::World;
 use crate::inspection_queue::KeptInspections;
@@ -20,7 +21,8 @@ pub fn run(worker: &mut Worker, io: &mut EventLoop, deferred: DeferredWork) {
         DeferredWork::Client(client) => worker.client_goes_on(io, client),
         DeferredWork::Begin(mut order) => begin(worker, io, &mut order),
         DeferredWork::Inspect(job) => {
-            inspect(&mut worker.inspections, &worker.world.counted, job);
+            let World { agenda, counted, .. } = &mut worker.world;
+            inspect(&mut worker.inspections, (agenda, &**counted), job);
         }
         DeferredWork::Leave { child, is_late } => {
             worker.with(io, child, |it, at| subrequest::leave(it, at, is_late));
@@ -55,17 +57,31 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut SubrequestOrder) {
 }
 
 /// Sends an inspection elsewhere, or keeps it until there is a place.
-fn inspect(inspections: &mut KeptInspections, counted: &WorkerCounters, job: Box<InspectionJob>) {
+fn inspect(
+    inspections: &mut KeptInspections,
+    (agenda, counted): (&mut Agenda, &WorkerCounters),
+    job: Box<InspectionJob>,
+) {
     let is_sent = inspections.add(job);
     counted.waf_inspections_away.add(1);
     match is_sent {
         true => counted.waf_inspections_moved.add(1),
-        false => counted.waf_inspections_kept.add(1),
+        false => {
+            counted.waf_inspections_kept.add(1);
+            agenda.add_once(Task::ResumeInspections);
+        }
     }
 }
 
-/// Goes on with the inspections that are kept, for one turn. Must be called in each round of the event loop while there are some.
-pub fn go_on_with_inspections(worker: &mut Worker, io: &mut EventLoop) {
+/// Goes on with the inspections that are kept, for one turn.
+pub fn resume_inspections(worker: &mut Worker, io: &mut EventLoop) {
+    resume_some(worker, io);
+    if !worker.inspections.are_none() {
+        worker.world.agenda.add_once(Task::ResumeInspections);
+    }
+}
+
+fn resume_some(worker: &mut Worker, io: &mut EventLoop) {
     loop {
         if let Some((job, panic)) = worker.inspections.resume() {
             let World { id, notices, .. } = &worker.world;

@@ -12,7 +12,7 @@ use weir_config::snapshot::ResetOn;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_event_loop::EventLoop;
-use weir_exchange::arena::{ExchangeKey, SessionKey};
+use weir_exchange::arena::{Arena, ExchangeKey, OfExchange, SessionKey};
 use weir_exchange::local::member::LocalMember;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::shared::live::{LiveMember, LivePool};
@@ -23,6 +23,8 @@ use crate::sessions::{
     AskedSessions, ListedSession, SessionFilter, SessionKind, SessionView, SessionsAnswer,
     SessionsDeed,
 };
+use crate::worker::agenda::Task;
+use crate::worker::udp::Udp;
 use crate::worker::world::World;
 use crate::worker::{Worker, sooner};
 
@@ -90,7 +92,12 @@ pub struct Sweeps {
 impl Sweeps {
     /// Whether there is anything to do in the next turns.
     pub fn have_work(&self) -> bool {
-        !self.under_way.is_empty() || self.watch.is_some()
+        self.is_under_way() || self.watch.is_some()
+    }
+
+    /// Whether a sweep is not over.
+    fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
     }
 
     /// A sweep has looked at everything.
@@ -297,93 +304,126 @@ impl Sweep {
     }
 }
 
-/// Does a part of the rare work at the end of a turn. Returns the time of the next call.
+/// A part of a sweep: what it ends, and where the sweep goes on.
+struct SweepPart {
+    sweep: Sweep,
+    next: Option<Place>,
+    transactions: Vec<ExchangeKey>,
+    sessions: Vec<SessionKey>,
+}
+
+/// What a worker has that sweeps look at.
+struct SweptSessions<'a> {
+    transactions: &'a Arena<OfExchange, Transaction>,
+    udp: &'a Udp,
+    world: &'a World,
+    now_us: u64,
+}
+
+impl Sweeps {
+    /// Looks at a part for the first sweep; `None`: there is no sweep.
+    fn begin_part(&mut self, all: &SweptSessions<'_>) -> Option<SweepPart> {
+        let mut sweep = self.under_way.pop_front()?;
+        let (mut transactions, mut sessions) = (Vec::new(), Vec::new());
+        let next = match sweep.at {
+            Place::Transactions(at) => sweep.look_at_transactions(all, at, &mut transactions),
+            Place::Datagrams(at) => sweep.look_at_datagrams(all, at, &mut sessions),
+        };
+        Some(SweepPart { sweep, next, transactions, sessions })
+    }
+
+    /// What a part of a sweep ends has ended.
+    fn end_part(&mut self, sweep: Sweep, next: Option<Place>) {
+        match next {
+            Some(at) => self.under_way.push_front(Sweep { at, ..sweep }),
+            None => self.finish(sweep),
+        }
+    }
+}
+
+impl Sweep {
+    /// Looks at a part of the transactions. Returns where the sweep goes on; `None`: it is over.
+    fn look_at_transactions(
+        &mut self,
+        all: &SweptSessions<'_>,
+        from: usize,
+        ended: &mut Vec<ExchangeKey>,
+    ) -> Option<Place> {
+        let mut next = from + PLACES_PER_TURN;
+        for (after, key, transaction) in all.transactions.part(from, PLACES_PER_TURN) {
+            let Some(seen) = seen(all.world, all.now_us, transaction) else { continue };
+            if self.judge(&seen, all.world.id)? || self.resets(&all.world.table, transaction) {
+                ended.push(key);
+            }
+            if ended.len() >= ENDS_PER_TURN {
+                next = after;
+                break;
+            }
+        }
+        self.answer.ended += ended.len() as u64;
+        let is_reset = matches!(self.purpose, Purpose::Reset(_));
+        match next < all.transactions.slots() {
+            true => Some(Place::Transactions(next)),
+            // Only virtual servers of `type: tcp` reset sessions.
+            false => (!is_reset).then_some(Place::Datagrams(0)),
+        }
+    }
+
+    /// Looks at a part of the sessions of datagrams. Returns where the sweep goes on; `None`: it is over.
+    fn look_at_datagrams(
+        &mut self,
+        all: &SweptSessions<'_>,
+        from: usize,
+        ended: &mut Vec<SessionKey>,
+    ) -> Option<Place> {
+        let mut next = from + PLACES_PER_TURN;
+        for (after, key, seen) in all.udp.part(from, PLACES_PER_TURN, all.now_us) {
+            if self.judge(&seen, all.world.id)? {
+                ended.push(key);
+            }
+            if ended.len() >= ENDS_PER_TURN {
+                next = after;
+                break;
+            }
+        }
+        self.answer.ended += ended.len() as u64;
+        (next < all.udp.slots()).then_some(Place::Datagrams(next))
+    }
+}
+
+/// Does a part of the rare work at the end of a turn.
 #[cold]
-pub fn do_chores(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
+pub fn do_chores(worker: &mut Worker, io: &mut EventLoop) {
     if worker.world.table.has_compression {
         worker.world.note_turn_for_budget(io.clock().now_us());
     }
     let watch_ms = worker.sweeps.look_at_members(&worker.world.table, io.now_ms());
-    let sweep_ms = continue_sweep(worker, io);
-    note_chores(worker);
-    sooner(watch_ms, sweep_ms)
-}
-
-/// Notes whether [`do_chores`] has to be called in the next turn. It is one condition for all of them, because
-/// most turns have none.
-pub fn note_chores(worker: &mut Worker) {
-    worker.has_chores = worker.world.table.has_compression || worker.sweeps.have_work();
-}
-
-/// Does a part of the first sweep. Returns the time of the next part.
-fn continue_sweep(worker: &mut Worker, io: &mut EventLoop) -> Option<u64> {
-    let mut sweep = worker.sweeps.under_way.pop_front()?;
-    let next = match sweep.at {
-        Place::Transactions(at) => sweep_transactions(worker, io, &mut sweep, at),
-        Place::Datagrams(at) => sweep_datagrams(worker, io, &mut sweep, at),
+    let all = SweptSessions {
+        transactions: &worker.exchanges,
+        udp: &worker.udp,
+        world: &worker.world,
+        now_us: io.clock().now_us(),
     };
-    match next {
-        Some(at) => worker.sweeps.under_way.push_front(Sweep { at, ..sweep }),
-        None => worker.sweeps.finish(sweep),
+    if let Some(SweepPart { sweep, next, transactions, sessions }) = worker.sweeps.begin_part(&all)
+    {
+        let why = sweep.why();
+        for key in transactions {
+            worker.with_any(io, key, |it, at| it.truncate(at, why));
+        }
+        for key in sessions {
+            worker.udp.end_one(io, &mut worker.world, key, why);
+        }
+        worker.sweeps.end_part(sweep, next);
     }
-    (!worker.sweeps.under_way.is_empty()).then(|| io.now_ms())
+    let sweep_ms = worker.sweeps.is_under_way().then(|| io.now_ms());
+    note_chores(worker);
+    worker.world.agenda.wake_by(sooner(watch_ms, sweep_ms).map(|due_ms| due_ms * 1_000));
 }
 
-/// Looks at a part of the transactions. Returns where the sweep goes on; `None`: it is over.
-fn sweep_transactions(
-    worker: &mut Worker,
-    io: &mut EventLoop,
-    sweep: &mut Sweep,
-    from: usize,
-) -> Option<Place> {
-    let now_us = io.clock().now_us();
-    let mut next = from + PLACES_PER_TURN;
-    let mut ended: Vec<ExchangeKey> = Vec::new();
-    for (after, key, transaction) in worker.exchanges.part(from, PLACES_PER_TURN) {
-        let Some(seen) = seen(&worker.world, now_us, transaction) else { continue };
-        if sweep.judge(&seen, worker.world.id)? || sweep.resets(&worker.world.table, transaction) {
-            ended.push(key);
-        }
-        if ended.len() >= ENDS_PER_TURN {
-            next = after;
-            break;
-        }
+/// Has [`do_chores`] called at the end of each turn, as long as there are any. It is one task for all of them, because most
+/// workers have none.
+pub fn note_chores(worker: &mut Worker) {
+    if worker.world.table.has_compression || worker.sweeps.have_work() {
+        worker.world.agenda.add_once(Task::DoChores);
     }
-    let why = sweep.why();
-    sweep.answer.ended += ended.len() as u64;
-    for key in ended {
-        worker.with_any(io, key, |it, at| it.truncate(at, why));
-    }
-    let is_reset = matches!(sweep.purpose, Purpose::Reset(_));
-    match next < worker.exchanges.slots() {
-        true => Some(Place::Transactions(next)),
-        // Only virtual servers of `type: tcp` reset sessions.
-        false => (!is_reset).then_some(Place::Datagrams(0)),
-    }
-}
-
-/// Looks at a part of the sessions of datagrams. Returns where the sweep goes on; `None`: it is over.
-fn sweep_datagrams(
-    worker: &mut Worker,
-    io: &mut EventLoop,
-    sweep: &mut Sweep,
-    from: usize,
-) -> Option<Place> {
-    let now_us = io.clock().now_us();
-    let mut next = from + PLACES_PER_TURN;
-    let mut ended: Vec<SessionKey> = Vec::new();
-    for (after, key, seen) in worker.udp.part(from, PLACES_PER_TURN, now_us) {
-        if sweep.judge(&seen, worker.world.id)? {
-            ended.push(key);
-        }
-        if ended.len() >= ENDS_PER_TURN {
-            next = after;
-            break;
-        }
-    }
-    sweep.answer.ended += ended.len() as u64;
-    for key in ended {
-        worker.udp.end_one(io, &mut worker.world, key, Termination::Operator);
-    }
-    (next < worker.udp.slots()).then_some(Place::Datagrams(next))
 }

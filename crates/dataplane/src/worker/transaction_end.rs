@@ -47,7 +47,7 @@ impl WorkerEdge<'_> {
 pub fn leave_wait(edge: &mut WorkerEdge<'_>, ends: &mut TransactionEnds) {
     if let Phase::Before(WaitState::InLine(_) | WaitState::Beside) = ends.phase {
         let wait_state = ends.phase.end_wait();
-        edge.world.leave_line(&ends.tries.pool, &wait_state, ends.key);
+        edge.world.waiting.leave(&ends.tries.pool, &wait_state, ends.key);
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use weir_event_loop::wall_clock::{self, WallClock};
 use weir_event_loop::{Token, clock, random};
-use weir_exchange::arena::{
-    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
-};
+use weir_exchange::arena::{Arena, ConnectionKey, OfClient, OfConnection};
 use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::attempt::Link;
@@ -24,6 +22,7 @@ use weir_telemetry::access_log::AccessLog;
 use weir_telemetry::records::recorder::Recorder;
 use weir_telemetry::side_logs::SideLogs;
 
+use crate::worker::agenda::Agenda;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
@@ -31,8 +30,7 @@ use crate::worker::state::bound_connections::BoundConnections;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
 use crate::worker::state::http2_memory::Http2Memory;
-use crate::worker::state::listener::Listener;
-use crate::worker::state::lost_stream::LostStream;
+use crate::worker::state::listener::StreamListeners;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
@@ -47,24 +45,6 @@ pub struct Inbox {
     pub member_block: Option<HeaderBlock>,
     pub response_head: Option<Box<ResponseHead>>,
     pub trailers: Vec<Field>,
-}
-
-/// Work for the end of the read or turn, or for the next turn.
-#[derive(Default)]
-pub struct Queues {
-    /// HTTP/2 clients with frames to send at the end of the turn.
-    pub unflushed: Vec<ClientKey>,
-    /// Member connections with unsent frames.
-    pub unflushed_members: Vec<ConnectionKey>,
-    /// Exchanges that got no stream, with their connections and the reasons.
-    pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
-    /// HTTP/2 clients with more requests to begin in the next turn.
-    pub unbegun: Vec<ClientKey>,
-    /// Exchanges of requests whose bodies had not begun when their heads were processed.
-    pub bodies_to_come: Vec<ExchangeKey>,
-    /// Requests and responses with joined data of small frames from the current read. Empty between reads.
-    pub joined_requests: Vec<ExchangeKey>,
-    pub joined_responses: Vec<ExchangeKey>,
 }
 
 /// Memory stored for reuse.
@@ -92,7 +72,7 @@ pub struct World {
     pub table: LocalTable,
     pub clients: Arena<OfClient, Client>,
     pub members: Arena<OfConnection, MemberConnection>,
-    pub listeners: Arena<OfListener, Listener>,
+    pub listeners: StreamListeners,
     pub of_clients: HeldOfClients,
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
@@ -108,7 +88,8 @@ pub struct World {
     pub wall: WallClock,
     /// Requests that wait for a member or for the end of a delay.
     pub waiting: WaitingRequests,
-    pub queues: Queues,
+    /// All work that is put off.
+    pub agenda: Agenda,
     pub spare: Spare,
     pub tools: Tools,
 }
@@ -142,7 +123,7 @@ impl World {
             table: local,
             clients: Arena::default(),
             members: Arena::default(),
-            listeners: Arena::default(),
+            listeners: StreamListeners::default(),
             of_clients: HeldOfClients::default(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
@@ -153,8 +134,8 @@ impl World {
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),
-            waiting: WaitingRequests::default(),
-            queues: Queues::default(),
+            waiting: WaitingRequests::new(id),
+            agenda: Agenda::default(),
             spare: Spare::default(),
             tools,
         };

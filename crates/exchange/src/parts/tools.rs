@@ -18,7 +18,7 @@ use crate::parts::scratch::Scratch;
 
 /// Tools that transactions share, one after another. An `Option` is `None` while the tool is in use.
 pub struct Tools {
-    /// Work to do after the current call.
+    /// What the current call has ordered; empty between calls.
     pub deferred_work: Vec<DeferredWork>,
     /// The number of open requests of weir's own for which nobody waits.
     pub unawaited_under_way: u32,

@@ -19,6 +19,7 @@ use weir_http::h2::{
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
+use crate::worker::agenda::{Due, Task};
 use crate::worker::client::http2_memory;
 use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
 use crate::worker::edge::WorkerEdge;
@@ -86,13 +87,7 @@ impl Worker {
             }
         }
         self.inbox.header_block = Some(block);
-        self.pass_joined_requests(io);
-        self.begin_read_requests(io, key);
-        self.send_heads(io);
-        let http2 = self.world.clients.get_mut(key).and_then(|client| client.http2.as_mut());
-        if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
-            self.streams_opened(io, key);
-        }
+        self.run_due(io, Due::EndOfRead);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
@@ -158,10 +153,11 @@ impl Worker {
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
                 // Opened windows are handled once per read.
-                if let Some(http2) =
-                    self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+                let client = self.world.clients.get_mut(key);
+                if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+                    && !std::mem::replace(&mut http2.has_opened, true)
                 {
-                    http2.has_opened = true;
+                    self.world.agenda.add(Task::SendResponses(key));
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
@@ -191,7 +187,7 @@ impl Worker {
         http2_memory::count_head(stream, &mut http2.held, input);
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
-            self.world.queues.bodies_to_come.push(key);
+            self.world.agenda.add(Task::SendHead(key));
         }
     }
 }
@@ -307,16 +303,12 @@ impl World {
 }
 
 impl Worker {
-    /// Sends the heads of requests whose bodies have not begun, because a client may wait for a response before it
-    /// continues.
-    pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.queues.bodies_to_come.pop() {
-            let exchange = self.exchanges.get(key).and_then(Transaction::http);
-            if exchange
-                .is_some_and(|it| !it.request.is_sent() && it.ends.phase.connection().is_some())
-            {
-                self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
-            }
+    /// Sends the head of a request whose body has not begun, because a client may wait for a response before it continues.
+    pub fn send_head(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        let exchange = self.exchanges.get(key).and_then(Transaction::http);
+        if exchange.is_some_and(|it| !it.request.is_sent() && it.ends.phase.connection().is_some())
+        {
+            self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
         }
     }
 
@@ -447,33 +439,31 @@ impl WorkerEdge<'_> {
 }
 
 impl World {
-    /// Adds a connection to the list of those whose frames are sent at the end of the turn.
+    /// Has the frames of a connection sent at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.queues.unflushed.push(key);
+            self.agenda.add(Task::FlushClient(key));
         }
     }
 }
 
 impl WorkerEdge<'_> {
-    /// Sends the queued frames of all listed connections at the end of a turn, and ends connections that are finished.
-    pub fn flush_clients(&mut self) {
-        while let Some(key) = self.world.queues.unflushed.pop() {
-            let Some(client) = self.world.clients.get_mut(key) else { continue };
-            let Some(http2) = &mut client.http2 else { continue };
-            http2.is_listed = false;
-            if client.stage != Stage::Streams {
-                continue;
-            }
-            let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
-            if is_over {
-                self.leave(key, true);
-            } else {
-                self.flush_http2(key);
-            }
+    /// Sends the queued frames of a connection at the end of a turn, or ends the connection if it is finished.
+    pub fn flush_client(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        http2.is_listed = false;
+        if client.stage != Stage::Streams {
+            return;
+        }
+        let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
+        if is_over {
+            self.leave(key, true);
+        } else {
+            self.flush_http2(key);
         }
     }
 

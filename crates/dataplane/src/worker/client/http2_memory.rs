@@ -14,6 +14,7 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
 
 use crate::worker::Worker;
+use crate::worker::agenda::Task;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
 use crate::worker::state::http2_memory::ConnectionMemory;
@@ -48,6 +49,9 @@ fn change(world: &mut World, before: u64, after: u64) {
     let all_before = memory.bytes;
     memory.bytes = (memory.bytes + after).saturating_sub(before);
     let all = (all_before, memory.bytes);
+    if memory.bytes > world.live.snapshot.data_plane.http2_memory_bytes {
+        world.agenda.add_once(Task::BoundMemory);
+    }
     let is_released = memory.peak.is_released(all, RELEASED_BYTES_MIN);
     world.counted.memory_releases.add(u64::from(is_released));
     world.counted.http2_memory_bytes.add(after);
@@ -100,6 +104,7 @@ pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
     if bytes(&worker.world) <= bytes_max {
         return;
     }
+    worker.world.agenda.add_once(Task::BoundMemory);
     let now_ms = io.now_ms();
     if bytes(&worker.world) <= hard_max && now_ms < worker.world.of_clients.http2_memory.look_ms {
         return;

@@ -16,6 +16,7 @@ use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
 use crate::worker::Worker;
+use crate::worker::agenda::Task;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::{RefusalFacts, refused_as};
 use crate::worker::state::pending::PendingRequests;
@@ -45,6 +46,9 @@ impl Worker {
         let Some(http2) = &mut client.http2 else { return };
         let spare = &mut self.world.spare.pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        if !std::mem::replace(&mut pending.is_due, true) {
+            self.world.agenda.add(Task::BeginRequests(key));
+        }
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
             if passes_trailers && !is_whole {
@@ -86,24 +90,20 @@ impl Worker {
         }
     }
 
-    /// Begins the requests of the current read.
-    pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
-        self.begin_pending(io, key, SLICE_US);
+    /// Begins the requests of a read.
+    pub fn begin_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if let Some(pending) = self.world.pending_of(key) {
+            pending.is_due = false;
+            self.begin_pending(io, key, SLICE_US);
+        }
     }
 
-    /// Begins requests that were left over from the previous turn. Returns whether some are left again.
-    pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
-        if self.world.queues.unbegun.is_empty() {
-            return false;
+    /// Begins requests for which a read or the previous turn had no time.
+    pub fn begin_more_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if let Some(pending) = self.world.pending_of(key) {
+            pending.is_listed = false;
+            self.begin_pending(io, key, SLICE_US);
         }
-        for key in std::mem::take(&mut self.world.queues.unbegun) {
-            if let Some(pending) = self.world.pending_of(key) {
-                pending.is_listed = false;
-                self.begin_pending(io, key, SLICE_US);
-                self.send_heads(io);
-            }
-        }
-        !self.world.queues.unbegun.is_empty()
     }
 }
 
@@ -125,7 +125,7 @@ impl Worker {
             }
             if until_us.is_some_and(|until_us| clock::now().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
-                    self.world.queues.unbegun.push(key);
+                    self.world.agenda.add(Task::BeginMoreRequests(key));
                 }
                 return;
             }

@@ -168,6 +168,9 @@ impl Worker {
     /// Sends waiting data after the windows of a connection have opened. Streams of equal urgency take turns; urgent ones
     /// are first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.has_opened = false;
+        }
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
             return;
         };

@@ -18,6 +18,7 @@ use weir_http::h2::message::{AnsweredRequest, read_response, read_trailers};
 use weir_http::h2::{ErrorCode, Event, HeadersKind, ReceiveResult, ResetBy, is_whole};
 
 use crate::worker::Worker;
+use crate::worker::agenda::{Due, Task};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::member::MemberConnection;
@@ -121,26 +122,24 @@ impl WorkerEdge<'_> {
 }
 
 impl World {
-    /// Adds a connection to the list of those whose frames are sent at the end of the turn.
+    /// Has the frames of a connection sent at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.queues.unflushed_members.push(key);
+            self.agenda.add(Task::FlushMember(key));
         }
     }
 }
 
 impl WorkerEdge<'_> {
-    /// Sends the queued frames of all listed connections at the end of a turn.
-    pub fn flush_members(&mut self) {
-        while let Some(key) = self.world.queues.unflushed_members.pop() {
-            let Some(connection) = self.world.members.get_mut(key) else { continue };
-            let Some(http2) = &mut connection.http2 else { continue };
-            http2.is_listed = false;
-            http2.frames.flush(self.io, connection.token);
-            self.count_sent_to_member(key);
-        }
+    /// Sends the queued frames of a connection at the end of a turn.
+    pub fn flush_member(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.is_listed = false;
+        http2.frames.flush(self.io, connection.token);
+        self.count_sent_to_member(key);
     }
 }
 
@@ -178,13 +177,13 @@ impl Worker {
                     self.member_event(io, key, rest, event, &mut block);
                 }
                 Err(_) => {
-                    self.pass_joined_responses(io);
+                    self.run_due(io, Due::EndOfRead);
                     self.connection_lost(io, key, MemberFailure::Malformed);
                     break;
                 }
             }
         }
-        self.pass_joined_responses(io);
+        self.run_due(io, Due::EndOfRead);
         self.inbox.member_block = Some(block);
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();

@@ -1,13 +1,14 @@
 //! Exchanges that have lost their streams to members. Each is retried elsewhere or ends.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::arena::ConnectionKey;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
+use crate::worker::agenda::Task;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
 
@@ -15,30 +16,31 @@ impl WorkerEdge<'_> {
     /// Records a lost stream. At the end of the turn, the exchange is retried or ends, unless it uses another connection by
     /// then.
     pub fn lose_stream(&mut self, ends: &mut TransactionEnds, why: LostStream) {
-        self.world.queues.lost_streams.push((ends.key, ends.phase.connection(), why));
+        self.world.agenda.add(Task::LoseStream(ends.key, ends.phase.connection(), why));
     }
 }
 
 impl Worker {
-    /// Handles the lost streams of this turn: each exchange is retried elsewhere, if possible.
-    pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        if self.world.queues.lost_streams.is_empty() {
+    /// Handles an exchange that got no stream on a connection: it is retried elsewhere, if possible.
+    pub fn stream_missed(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        connection: Option<ConnectionKey>,
+        why: LostStream,
+    ) {
+        // An exchange may be on the agenda twice, and the first task may have moved it to another connection, or have left it
+        // without a member.
+        let phase = self.exchanges.get(key).map(|it| &it.ends().phase);
+        let attempt = phase.and_then(Phase::attempt);
+        if attempt.is_none_or(|it| it.link.map(|link| link.connection) != connection) {
             return;
         }
-        for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
-            // The list may contain an exchange twice, and the first entry may have moved the exchange to another connection, or
-            // have left it without a member.
-            let phase = self.exchanges.get(key).map(|it| &it.ends().phase);
-            let attempt = phase.and_then(Phase::attempt);
-            if attempt.is_none_or(|it| it.link.map(|link| link.connection) != connection) {
-                continue;
-            }
-            match why {
-                LostStream::Full => self.with_any(io, key, |it, at| {
-                    it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
-                }),
-                LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
-            }
+        match why {
+            LostStream::Full => self.with_any(io, key, |it, at| {
+                it.stream_lost(at, MemberFailure::Abort, Progress::Unread)
+            }),
+            LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
         }
     }
 }

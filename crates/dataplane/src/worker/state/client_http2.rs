@@ -15,7 +15,7 @@ pub struct Http2 {
     pub pending: Option<Box<PendingRequests>>,
     /// The streams with exchanges. A stream may be closed in the protocol before its exchange ends.
     pub streams: ClientStreams,
-    /// Whether the connection is in the list of those with frames to send.
+    /// Whether it is on the agenda to send its frames.
     pub is_listed: bool,
     /// The time of the socket's timer; never later than the earliest deadline of the connection.
     pub timer_ms: u64,
@@ -25,7 +25,7 @@ pub struct Http2 {
     pub partial_since_ms: Option<u64>,
     /// The time at which the end of the connection was announced (GOAWAY).
     pub announced_ms: Option<u64>,
-    /// Whether a window of the connection has opened during the current read, so that streams can send more.
+    /// Whether a window of the connection has opened during the current read. Then it is on the agenda to send more.
     pub has_opened: bool,
     /// What the connection holds in memory.
     pub held: ConnectionMemory,

@@ -24,7 +24,7 @@ pub struct MemberHttp2 {
     pub frames: Frames,
     /// The streams, including those that are not opened yet.
     pub streams: MemberStreams,
-    /// Whether the connection is in the list of those with frames to send.
+    /// Whether it is on the agenda to send its frames.
     pub is_listed: bool,
     /// The time of the socket's timer; never later than the earliest deadline of the connection.
     pub timer_ms: u64,

@@ -17,7 +17,9 @@ pub struct PendingRequests {
     pub requests: Vec<PendingRequest>,
     /// The number of requests at the front that have begun or were dropped.
     pub done: usize,
-    /// Whether the client is in the queue `unbegun`.
+    /// Whether it is on the agenda to begin them at the end of the read.
+    pub is_due: bool,
+    /// Whether it is on the agenda to begin more of them at the end of the turn.
     pub is_listed: bool,
     /// The text to which the ranges of the heads refer.
     pub text: Vec<u8>,
@@ -73,6 +75,6 @@ impl PendingRequests {
             self.spare_heads.extend(request.head.take());
         }
         self.text.clear();
-        (self.done, self.is_listed) = (0, false);
+        (self.done, self.is_due, self.is_listed) = (0, false, false);
     }
 }
