@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use weir_exchange::arena::{ClientKey, ConnectionKey, ExchangeKey};
 use weir_exchange::parts::deferred_work::DeferredWork;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 
 use crate::worker::state::lost_stream::LostStream;
 
@@ -150,6 +151,12 @@ impl TaskKind {
 }
 
 impl Task {
+    /// An exchange gets no stream on its connection. At the end of the turn, it is retried or ends, unless it uses another connection
+    /// by then.
+    pub fn lose_stream(ends: &TransactionEnds, why: LostStream) -> Self {
+        Self::LoseStream(ends.key, ends.phase.connection(), why)
+    }
+
     fn kind(&self) -> TaskKind {
         match self {
             Self::Order(_) => TaskKind::Order,

@@ -1,20 +1,19 @@
 //! The ways to end a client connection: orderly, truncated, with a reset, or immediately.
 
-use crate::worker::state::streams::ClientStreams;
 use weir_exchange::arena::ClientKey;
 
 use super::edge::WorkerEdge;
 use super::world::World;
-use crate::worker::client::http2_memory;
 use crate::worker::member::bound_connections;
 use crate::worker::state::stage::Stage;
+use crate::worker::state::streams::ClientStreams;
 
 impl WorkerEdge<'_> {
     /// Ends a client connection in an orderly way. `may_send`: the client may still be sending. An immediate close would
     /// then cause a reset, which could destroy the last response.
     pub fn leave(&mut self, key: ClientKey, may_send: bool) {
-        self.flush_http2(key);
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        self.world.clients.flush((self.io, &mut self.world.agenda), key);
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
         // A client with early data is about to send the rest of the handshake.
@@ -35,7 +34,7 @@ impl WorkerEdge<'_> {
 impl World {
     /// Marks a client connection as ending. It only has to be closed after its queued data was sent.
     fn begin_leaving(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.clients.all.get_mut(key) else { return };
         // The event loop sets a deadline for the queued data.
         client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
@@ -47,7 +46,7 @@ impl World {
 impl WorkerEdge<'_> {
     /// Ends a client connection between requests. If a request has arrived, it is served first.
     pub fn leave_idle(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if self.io.sockets.has_arrived(client.token) {
             let timeout_ms = client.server.http.header_timeout_ms;
             self.io.set_deadline(client.token, self.io.now_ms() + timeout_ms);
@@ -59,23 +58,23 @@ impl WorkerEdge<'_> {
     /// Ends a client connection in the middle of a response. Data that was sent before still reaches the client.
     /// `must_reset`: after an orderly end, the client would take the truncated response for a complete one.
     pub fn cut_client(&mut self, key: ClientKey, must_reset: bool) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if !must_reset {
             // A close with unread bytes of the client causes a reset, which is harmless if nothing was sent.
             let (sent_bytes, queued) =
                 (self.io.sockets.sent_bytes(client.token), self.io.sockets.queued(client.token));
             return self.leave(key, sent_bytes > 0 || queued > 0);
         }
-        self.flush_http2(key);
+        self.world.clients.flush((self.io, &mut self.world.agenda), key);
         self.world.begin_leaving(key);
-        if let Some(client) = self.world.clients.get(key) {
+        if let Some(client) = self.world.clients.all.get(key) {
             self.io.reset_when_taken(client.token, client.server.http.body_timeout_ms);
         }
     }
 
     /// Resets a client connection immediately. Data in transit is lost.
     pub fn reset_client(&mut self, key: ClientKey) {
-        if let Some(client) = self.world.clients.get(key) {
+        if let Some(client) = self.world.clients.all.get(key) {
             self.io.reset(client.token);
         }
         self.forget_client(key);
@@ -83,7 +82,7 @@ impl WorkerEdge<'_> {
 
     /// Closes a client connection immediately.
     pub fn close_client(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         self.io.close(client.token);
         self.forget_client(key);
     }
@@ -91,9 +90,11 @@ impl WorkerEdge<'_> {
     /// Removes a client connection whose socket is closed.
     pub fn forget_client(&mut self, key: ClientKey) {
         bound_connections::close_all(self, key);
-        let Some(client) = self.world.clients.remove(key) else { return };
+        let Some(client) = self.world.clients.all.remove(key) else { return };
         debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
-        http2_memory::forget(self.world, &client);
+        if let Some(http2) = &client.http2 {
+            self.world.clients.http2_memory.forget(&http2.held);
+        }
         if client.counted {
             client.server.live.connection_closed(self.world.id);
         }

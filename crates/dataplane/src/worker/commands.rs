@@ -102,12 +102,12 @@ impl Worker {
         self.world.listeners.remove(io, removed);
         self.world.listeners.refresh(&self.world.table);
         // Idle clients would keep the previous table in memory.
-        let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
+        let idle = self.world.clients.all.iter().filter(|(_, client)| client.exchange().is_none());
         let idle: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
         idle.into_iter().for_each(|key| self.world.refresh_server(key));
         self.world.set_leave_times(leave_by_ms);
-        // The budget may have become smaller.
-        self.world.agenda.add_once(Task::BoundMemory);
+        let bytes_max = self.world.live.snapshot.data_plane.http2_memory_bytes;
+        self.world.clients.http2_memory.set_max(&mut self.world.agenda, bytes_max);
         self.udp.apply(io, &mut self.world, removed, leave_by_ms);
         for address in added {
             let world = &mut self.world;
@@ -134,7 +134,7 @@ impl Worker {
         for member in self.world.table.take_members(&live, pools, self.world.id) {
             self.edge(io).close_idle(&member);
         }
-        go_over(&self.world.table, pools, &mut self.world.members);
+        go_over(&self.world.table, pools, &mut self.world.members.all);
         self.world.live = live;
         self.world.waiting.move_to(&self.world.table, &mut self.exchanges);
         self.sweeps.watch(&self.world.table);
@@ -170,8 +170,8 @@ impl World {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
         };
-        let lost: Vec<bool> = self.clients.iter().map(|(_, client)| is_lost(client)).collect();
-        for (client, lost) in self.clients.values_mut().zip(lost) {
+        let lost: Vec<bool> = self.clients.all.iter().map(|(_, client)| is_lost(client)).collect();
+        for (client, lost) in self.clients.all.values_mut().zip(lost) {
             client.leave_by_ms = lost.then(|| client.leave_by_ms.unwrap_or(leave_by_ms));
         }
         self.leave_by_ms = self.next_leave_ms();
@@ -187,7 +187,7 @@ impl World {
 
     /// The earliest deadline of these clients.
     fn next_leave_ms(&self) -> Option<u64> {
-        self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
+        self.clients.all.iter().filter_map(|(_, client)| client.leave_by_ms).min()
     }
 }
 
@@ -198,6 +198,7 @@ impl Worker {
         let keys: Vec<ClientKey> = self
             .world
             .clients
+            .all
             .iter()
             .filter(|(_, client)| {
                 let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
@@ -215,9 +216,11 @@ impl Worker {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.world.clients.get(key) else { continue };
+            let Some(client) = self.world.clients.all.get(key) else { continue };
             match client.stage {
-                Stage::Streams => self.edge(io).announce_end(key),
+                Stage::Streams => {
+                    self.world.clients.announce_end((io, &mut self.world.agenda), key)
+                }
                 _ => self.edge(io).leave_idle(key),
             }
         }
@@ -246,7 +249,7 @@ impl Worker {
         }
         let now_ms = io.now_ms();
         // Members may still take what the last clients have sent.
-        let has_ended = self.world.clients.is_empty()
+        let has_ended = self.world.clients.all.is_empty()
             && self.udp.is_empty()
             // The log still gets what they find.
             && self.world.tools.offloaded.left() == 0
@@ -283,12 +286,13 @@ impl Worker {
         let keys: Vec<ClientKey> = self
             .world
             .clients
+            .all
             .iter()
             .filter(|(_, client)| which(client))
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.world.clients.get(key) else {
+            let Some(client) = self.world.clients.all.get(key) else {
                 continue;
             };
             match client.stage {

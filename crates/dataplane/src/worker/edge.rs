@@ -57,7 +57,7 @@ impl Edge for WorkerEdge<'_> {
     }
 
     fn hold(&mut self, ends: &mut TransactionEnds, body: (&[u8], &Pieces), end: End<'_>) {
-        self.hold_client_data(ends, body, end);
+        self.world.clients.hold(self.io, ends, body, end);
     }
 
     fn resume_client(&mut self, ends: &mut TransactionEnds) -> Option<(Vec<u8>, OwnedEnd)> {
@@ -95,7 +95,7 @@ impl Edge for WorkerEdge<'_> {
 
     #[inline]
     fn reach(&mut self, ends: &TransactionEnds, request: &Request) -> Option<ConnectionState> {
-        self.reach_of_member(ends, request)
+        self.world.members.reach(ends, request)
     }
 
     #[inline]
@@ -104,19 +104,28 @@ impl Edge for WorkerEdge<'_> {
     }
 
     fn is_dry(&mut self, ends: &TransactionEnds) -> bool {
-        self.is_member_dry(ends)
+        self.world.members.is_dry(self.io, ends)
     }
 
     fn pass(&mut self, ends: &mut TransactionEnds, side: Side, bytes: TunnelBytes<'_>) {
+        let World { clients, members, agenda, .. } = &mut *self.world;
         match (side, bytes) {
-            (Side::Client, TunnelBytes::Bytes(bytes)) => self.send_bytes(ends, bytes, End::No),
-            (Side::Client, TunnelBytes::Last(bytes)) => self.send_bytes(ends, bytes, End::Data),
-            (Side::Member, TunnelBytes::Bytes(bytes)) => self.ask_bytes(ends, bytes, End::No),
-            (Side::Member, TunnelBytes::Last(bytes)) => self.ask_bytes(ends, bytes, End::Data),
+            (Side::Client, TunnelBytes::Bytes(bytes)) => {
+                clients.send_bytes((self.io, agenda), ends, bytes, End::No);
+            }
+            (Side::Client, TunnelBytes::Last(bytes)) => {
+                clients.send_bytes((self.io, agenda), ends, bytes, End::Data);
+            }
+            (Side::Member, TunnelBytes::Bytes(bytes)) => {
+                members.ask_bytes((self.io, agenda), ends, bytes, End::No);
+            }
+            (Side::Member, TunnelBytes::Last(bytes)) => {
+                members.ask_bytes((self.io, agenda), ends, bytes, End::Data);
+            }
             (Side::Client, TunnelBytes::Moved(count)) => ends.count_sent(count),
             (Side::Member, TunnelBytes::Moved(_)) => {
                 if let Some(connection) = ends.phase.connection() {
-                    self.count_sent_to_member(connection);
+                    members.count_sent(self.io, connection);
                 }
             }
         }
@@ -124,16 +133,16 @@ impl Edge for WorkerEdge<'_> {
 
     fn half_close(&mut self, ends: &mut TransactionEnds, side: Side) {
         match side {
-            Side::Client => self.end_client(ends),
-            Side::Member => self.end_member(ends),
+            Side::Client => self.world.clients.half_close((self.io, &mut self.world.agenda), ends),
+            Side::Member => self.world.members.half_close((self.io, &mut self.world.agenda), ends),
         }
     }
 
     #[inline]
     fn lag(&mut self, ends: &TransactionEnds, side: Side) -> Lag {
         match side {
-            Side::Client => self.client_lag(ends),
-            Side::Member => self.member_lag(ends),
+            Side::Client => self.world.clients.lag(self.io, ends),
+            Side::Member => self.world.members.lag(self.io, ends),
         }
     }
 
@@ -141,23 +150,27 @@ impl Edge for WorkerEdge<'_> {
     fn flow(&mut self, ends: &mut TransactionEnds, side: Side, flow: Flow) {
         match (side, flow) {
             (_, Flow::Straight) => straight::offer(self.io, self.world, ends, side),
-            (Side::Client, _) => self.set_client_flow(ends, flow),
-            (Side::Member, _) => self.set_member_flow(ends, flow),
+            (Side::Client, _) => {
+                self.world.clients.set_flow((self.io, &mut self.world.agenda), ends, flow)
+            }
+            (Side::Member, _) => {
+                self.world.members.set_flow((self.io, &mut self.world.agenda), ends, flow)
+            }
         }
     }
 
     #[inline]
     fn due(&mut self, ends: &mut TransactionEnds, side: Side, at_ms: Option<u64>) {
         match side {
-            Side::Client => self.set_client_due(ends, at_ms),
-            Side::Member => self.set_member_due(ends, at_ms),
+            Side::Client => self.world.clients.set_due(self.io, ends, at_ms),
+            Side::Member => self.world.members.set_due(self.io, ends, at_ms),
         }
     }
 
     fn patience_until_ms(&mut self, ends: &TransactionEnds, side: Side, timeout_ms: u64) -> u64 {
         match side {
-            Side::Client => self.client_patience_until_ms(ends, timeout_ms),
-            Side::Member => self.member_patience_until_ms(ends, timeout_ms),
+            Side::Client => self.world.clients.patience_until_ms(self.io, ends, timeout_ms),
+            Side::Member => self.world.members.patience_until_ms(self.io, ends, timeout_ms),
         }
     }
 

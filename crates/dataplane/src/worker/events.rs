@@ -43,13 +43,13 @@ fn passed(worker: &mut Worker, io: &mut EventLoop, from: &SocketOwner, count: us
     let passing = TunnelBytes::Moved(count);
     match *from {
         SocketOwner::Client(key) => {
-            let Some(client) = world.clients.get(key) else { return };
+            let Some(client) = world.clients.all.get(key) else { return };
             client.server.counters.bytes_received.add(count as u64);
             let Some(exchange) = client.exchange() else { return };
             worker.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
         }
         SocketOwner::Member(key) => {
-            let Some(connection) = world.members.get(key) else { return };
+            let Some(connection) = world.members.all.get(key) else { return };
             connection.member.counters.bytes_received.add(count as u64);
             let Some(exchange) = connection.exchange else { return };
             worker.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));

@@ -174,7 +174,7 @@ impl Worker {
         let caller = transaction.ends().caller;
         self.exchanges.discard(key);
         let Some(client) = caller.client() else { return };
-        let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
+        let is_shared = self.world.clients.all.get(client).is_none_or(|it| it.streams().is_some());
         match after {
             // A shared connection stays open when one of its streams ends.
             NextClientState::Response(_)
@@ -212,8 +212,8 @@ impl Worker {
         for leaving in [&counters.connections_leaving, &counters.member_connections_leaving] {
             leaving.subtract(leaving.get());
         }
-        self.world.clients.clear();
-        self.world.of_clients.bound.clear();
+        self.world.clients.all.clear();
+        self.world.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.filters.on.take()));
@@ -230,7 +230,7 @@ impl Worker {
         self.world.tools.unawaited_under_way = 0;
         self.world.waiting = WaitingRequests::new(self.world.id);
         self.world.agenda = Agenda::default();
-        self.world.members.clear();
+        self.world.members.all.clear();
         // A removed object may be added again, and must have the correct number of open requests.
         let departed = &self.world.live.departed;
         let servers =
@@ -279,7 +279,7 @@ fn become_tunnel(
         tunnel @ Transaction::Tunnel(_) => tunnel,
     });
     worker.with_tunnel(io, key, |it, at| {
-        let has_client_ended = at.has_client_ended(&it.ends);
+        let has_client_ended = at.world.clients.has_ended(&it.ends);
         it.start(at, (has_client_ended, has_member_ended));
     });
 }

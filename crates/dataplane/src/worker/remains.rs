@@ -17,10 +17,10 @@ impl Worker {
                 remains.push(format!("{count} {what}"));
             }
         };
-        look("clients", self.world.clients.len());
+        look("clients", self.world.clients.all.len());
         look("exchanges", self.exchanges.len());
         look("sessions of datagrams", self.udp.len());
-        let busy = self.world.members.iter().filter(|(_, it)| it.is_busy()).count();
+        let busy = self.world.members.all.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
         for (kind, count) in self.world.agenda.remains() {
             look(&format!("tasks: {kind:?}"), count);
@@ -38,11 +38,11 @@ impl Worker {
     /// HTTP/2 connections that have lost a part of their windows: no stream is open, but window for received bytes was not
     /// returned.
     pub fn lost_windows(&self) -> Vec<String> {
-        let clients = self.world.clients.iter().filter_map(|(_, it)| {
+        let clients = self.world.clients.all.iter().filter_map(|(_, it)| {
             let http2 = it.http2.as_ref().filter(|http2| http2.has_nothing())?;
             Some((http2.frames.connection.unreleased_bytes(), "a client"))
         });
-        let members = self.world.members.iter().filter_map(|(_, it)| {
+        let members = self.world.members.all.iter().filter_map(|(_, it)| {
             let http2 = it.http2.as_ref().filter(|http2| http2.streams.is_empty())?;
             Some((http2.frames.connection.unreleased_bytes(), &*it.member.live.label))
         });
@@ -85,8 +85,11 @@ fn look_at_counts(world: &World, look: &mut impl FnMut(&str, usize)) {
         look(&format!("requests at {}", member.label), counters.requests_active.get() as usize);
         open += counters.connections_open.get() as usize;
     }
-    if open != world.members.len() {
-        look(&format!("member connections are counted instead of {}", world.members.len()), open);
+    if open != world.members.all.len() {
+        look(
+            &format!("member connections are counted instead of {}", world.members.all.len()),
+            open,
+        );
     }
     for (limit, live) in world.live.snapshot.key_limits.iter().zip(&world.live.key_limits) {
         if matches!(limit.measure, KeyMeasure::AtATime(_)) {

@@ -12,7 +12,7 @@ use super::agenda::Task;
 use super::body::COALESCE_BYTES;
 use super::edge::WorkerEdge;
 use crate::worker::state::backlog::Backlog;
-use crate::worker::world::StreamOf;
+use crate::worker::state::members::StreamOf;
 
 /// Maximum size of a frame whose data is joined. For longer frames, copying costs more than it saves, so they are forwarded
 /// directly, unless earlier data waits.
@@ -76,7 +76,7 @@ impl WorkerEdge<'_> {
         end: End<'_>,
         behind: RestOfRead,
     ) {
-        let Some(stream) = self.world.stream_mut(it.ends()) else { return };
+        let Some(stream) = self.world.clients.stream_mut(it.ends()) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.client_data(self, data, end),
@@ -90,7 +90,7 @@ impl WorkerEdge<'_> {
 
     /// Forwards the joined data of a request, at the end of its read or with its end.
     pub fn pass_joined_request(&mut self, it: &mut Transaction, end: End<'_>) {
-        let stream = self.world.stream_mut(it.ends());
+        let stream = self.world.clients.stream_mut(it.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let (joined, _) = stream.joined.take();
         it.client_data(self, &joined, end);
@@ -105,7 +105,9 @@ impl WorkerEdge<'_> {
         end: End<'_>,
         behind: RestOfRead,
     ) {
-        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(it.ends()) else { return };
+        let Some(StreamOf { stream, .. }) = self.world.members.stream_mut(it.ends()) else {
+            return;
+        };
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.member_data(self, data, end),
@@ -119,7 +121,7 @@ impl WorkerEdge<'_> {
 
     /// Forwards the joined data of a response, before another event of its stream or with its end.
     pub fn pass_joined_response(&mut self, it: &mut Transaction, end: End<'_>) {
-        let stream = self.world.member_stream_mut(it.ends()).map(|it| it.stream);
+        let stream = self.world.members.stream_mut(it.ends()).map(|it| it.stream);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let (joined, _) = stream.joined.take();
         it.member_data(self, &joined, end);

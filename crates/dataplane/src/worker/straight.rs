@@ -11,8 +11,8 @@ use crate::worker::world::World;
 /// whether both connections are plain.
 pub fn offer(io: &mut EventLoop, world: &World, ends: &TransactionEnds, from: edge::Side) {
     let client =
-        world.clients.find(ends.caller.client()).filter(|_| ends.caller.stream().is_none());
-    let member = ends.phase.connection().and_then(|key| world.members.get(key));
+        world.clients.all.find(ends.caller.client()).filter(|_| ends.caller.stream().is_none());
+    let member = ends.phase.connection().and_then(|key| world.members.all.get(key));
     let (Some(client), Some(member)) = (client, member.filter(|it| it.http2.is_none())) else {
         return;
     };

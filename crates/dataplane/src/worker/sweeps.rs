@@ -237,7 +237,7 @@ fn seen<'a>(world: &World, now_us: u64, transaction: &'a Transaction) -> Option<
         virtual_server: &ends.server.live.name,
         pool: &pool.live.name,
         member,
-        client: world.clients.find(ends.caller.client()).and_then(|client| client.address()),
+        client: world.clients.all.find(ends.caller.client()).and_then(|client| client.address()),
         age_ms: now_us.saturating_sub(ends.account.begun_us) / 1_000,
         bytes_received: ends.account.bytes_received,
         bytes_sent: ends.account.bytes_sent,

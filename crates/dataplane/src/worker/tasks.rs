@@ -3,10 +3,9 @@
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
 
-use super::Worker;
 use super::agenda::{Due, Task};
 use super::client::http2_memory;
-use super::{subrequests, sweeps};
+use super::{Worker, subrequests, sweeps};
 
 impl Worker {
     /// Does the tasks that are due.
@@ -55,7 +54,7 @@ fn run(worker: &mut Worker, io: &mut EventLoop, task: Task) {
         Task::LoseStream(key, connection, why) => worker.stream_missed(io, key, connection, why),
         Task::ResumeInspections => subrequests::resume_inspections(worker, io),
         Task::EndClients => worker.end_clients(io),
-        Task::FlushMember(key) => worker.edge(io).flush_member(key),
+        Task::FlushMember(key) => worker.world.members.flush(io, key),
         Task::FlushClient(key) => worker.edge(io).flush_client(key),
         Task::BoundMemory => http2_memory::heed(worker, io),
     }

@@ -27,18 +27,18 @@ impl WorkerEdge<'_> {
         stream_end: StreamEnd,
     ) {
         leave_wait(self, ends);
-        if let Some(client) = self.world.clients.find_mut(ends.caller.client()) {
+        if let Some(client) = self.world.clients.all.find_mut(ends.caller.client()) {
             client.exchange_ended();
         }
         if !ends.account.logged.is_nothing() {
             if why != Termination::Complete && ends.caller.stream().is_none() {
-                let queued = self.world.clients.find(ends.caller.client());
+                let queued = self.world.clients.all.find(ends.caller.client());
                 let queued = queued.map_or(0, |client| self.io.sockets.queued(client.token));
                 ends.account.bytes_sent = ends.account.bytes_sent.saturating_sub(queued as u64);
             }
             self.world.log_transaction(ends, self.io.clock(), why);
         }
-        self.end_stream(ends, stream_end);
+        self.world.clients.end_stream((self.io, &mut self.world.agenda), ends, stream_end);
     }
 }
 
@@ -59,7 +59,7 @@ impl World {
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
-        let client = self.clients.find(ends.caller.client());
+        let client = self.clients.all.find(ends.caller.client());
         let context = ends.context.as_deref();
         let taken = context.map_or(&[][..], |context| &context.request_id);
         let request_id = match account.request_number {

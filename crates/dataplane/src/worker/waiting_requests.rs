@@ -19,7 +19,7 @@ impl WorkerEdge<'_> {
             ends.move_to(&newer);
         }
         let half_closed = ends.tries.pool.settings().queue.and_then(|queue| queue.half_closed);
-        let client = self.world.clients.find(ends.caller.client());
+        let client = self.world.clients.all.find(ends.caller.client());
         if half_closed == Some(HalfClosed::Leave) && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -27,7 +27,7 @@ impl WorkerEdge<'_> {
             return false;
         }
         self.world.agenda.add_once(Task::ServeWaiting);
-        self.set_client_due(ends, None);
+        self.world.clients.set_due(self.io, ends, None);
         true
     }
 }

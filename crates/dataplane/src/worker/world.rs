@@ -5,15 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use weir_event_loop::wall_clock::{self, WallClock};
-use weir_event_loop::{Token, clock, random};
-use weir_exchange::arena::{Arena, ConnectionKey, OfClient, OfConnection};
+use weir_event_loop::{clock, random};
 use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::parts::attempt::Link;
-use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::inspection_job::TURN;
 use weir_exchange::parts::tools::Tools;
-use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::h2::hpack::HeaderBlock;
@@ -27,13 +23,10 @@ use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
 use crate::worker::state::bound_connections::BoundConnections;
-use crate::worker::state::client::Client;
-use crate::worker::state::frames::Frames;
+use crate::worker::state::clients::Clients;
 use crate::worker::state::http2_memory::Http2Memory;
 use crate::worker::state::listener::StreamListeners;
-use crate::worker::state::member::MemberConnection;
-use crate::worker::state::pending::PendingRequests;
-use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
+use crate::worker::state::members::Members;
 use crate::worker::state::waiting_requests::WaitingRequests;
 
 /// Memory for the message that is being read. It is borrowed while the worker processes the message.
@@ -47,33 +40,16 @@ pub struct Inbox {
     pub trailers: Vec<Field>,
 }
 
-/// Memory stored for reuse.
-#[derive(Default)]
-#[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-pub struct Spare {
-    pub streams: Vec<Box<Stream>>,
-    pub stream_rooms: Vec<StreamRoom>,
-    pub pending: Vec<Box<PendingRequests>>,
-}
-
-/// What the worker holds for clients beyond their connections.
-#[derive(Default)]
-pub struct HeldOfClients {
-    /// The idle member connections that belong to clients, by their keys.
-    pub bound: BTreeMap<u64, BoundConnections>,
-    /// What clients with HTTP/2 make the worker hold.
-    pub http2_memory: Http2Memory,
-}
-
 /// The state that operations of transactions change.
 pub struct World {
     pub id: usize,
     pub live: Arc<LiveTable>,
     pub table: LocalTable,
-    pub clients: Arena<OfClient, Client>,
-    pub members: Arena<OfConnection, MemberConnection>,
+    pub clients: Clients,
+    pub members: Members,
     pub listeners: StreamListeners,
-    pub of_clients: HeldOfClients,
+    /// The idle member connections that belong to clients, by their keys.
+    pub bound: BTreeMap<u64, BoundConnections>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
@@ -90,16 +66,7 @@ pub struct World {
     pub waiting: WaitingRequests,
     /// All work that is put off.
     pub agenda: Agenda,
-    pub spare: Spare,
     pub tools: Tools,
-}
-
-/// A stream of a member connection, with everything needed to send on it.
-pub struct StreamOf<'a> {
-    pub key: ConnectionKey,
-    pub token: Token,
-    pub frames: &'a mut Frames,
-    pub stream: &'a mut MemberStream,
 }
 
 impl World {
@@ -108,6 +75,7 @@ impl World {
         let Setup { id, table, counters, log, side_logs, .. } = setup;
         let Setup { events, policy_lines, records, commands, inspectors, .. } = setup;
         let local = LocalTable::new(&table, None, id);
+        let http2_memory_bytes = table.snapshot.data_plane.http2_memory_bytes;
         let mut tools = Tools::new(
             || clock::now().now_us(),
             Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
@@ -121,10 +89,10 @@ impl World {
             id,
             live: table,
             table: local,
-            clients: Arena::default(),
-            members: Arena::default(),
+            clients: Clients::new(Http2Memory::new(counters.own(id), http2_memory_bytes)),
+            members: Members::default(),
             listeners: StreamListeners::default(),
-            of_clients: HeldOfClients::default(),
+            bound: BTreeMap::new(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
             counters,
@@ -136,38 +104,9 @@ impl World {
             wall: WallClock::default(),
             waiting: WaitingRequests::new(id),
             agenda: Agenda::default(),
-            spare: Spare::default(),
             tools,
         };
         (world, commands)
-    }
-
-    /// The stream of an exchange on its client connection.
-    pub fn stream(&self, ends: &TransactionEnds) -> Option<&Stream> {
-        let Caller::Client(client, Some(stream)) = ends.caller else { return None };
-        self.clients.get(client)?.streams()?.get(stream)
-    }
-
-    /// The stream of an exchange on its client connection, mutable.
-    pub fn stream_mut(&mut self, ends: &TransactionEnds) -> Option<&mut Stream> {
-        let Caller::Client(client, Some(stream)) = ends.caller else { return None };
-        self.clients.get_mut(client)?.streams_mut()?.get_mut(stream)
-    }
-
-    /// The stream of an exchange on its member connection.
-    pub fn member_stream(&self, ends: &TransactionEnds) -> Option<&MemberStream> {
-        let link = ends.phase.link()?;
-        let http2 = self.members.get(link.connection)?.http2.as_ref()?;
-        http2.streams.get(link.stream?)
-    }
-
-    /// The stream of an exchange on its member connection, with everything needed to send on it.
-    pub fn member_stream_mut(&mut self, ends: &TransactionEnds) -> Option<StreamOf<'_>> {
-        let Link { connection: key, stream } = ends.phase.link()?;
-        let connection = self.members.get_mut(key)?;
-        let http2 = connection.http2.as_mut()?;
-        let stream = http2.streams.get_mut(stream?)?;
-        Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
     }
 
     /// Whether the process is draining.

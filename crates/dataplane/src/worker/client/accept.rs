@@ -46,7 +46,7 @@ impl Worker {
     ) -> Result<(), Errno> {
         let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, destination) = (Rc::clone(&listener.server), listener.address.clone());
-        let token = io.add(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
+        let token = io.add(socket, Owner::Client(owner_key(self.world.clients.all.next_key())))?;
         let counters = &server.counters;
         counters.connections_accepted.add(1);
         self.world.counted.connections.add(1);
@@ -64,7 +64,7 @@ impl Worker {
             _ => Some(ConnectionPlaces::default()),
         };
         let is_limited = is_above_rate || held.is_none();
-        let key = self.world.clients.insert(Client {
+        let key = self.world.clients.all.insert(Client {
             token,
             peer,
             server: Rc::clone(&server),
@@ -105,7 +105,7 @@ impl Worker {
         }
         let mut timeout_ms = first_timeout_ms(&server);
         if let Some(tls) = &server.settings().tls {
-            if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
+            if self.world.clients.all.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
                 self.edge(io).close_client(key);
                 return Ok(());
@@ -113,7 +113,7 @@ impl Worker {
             timeout_ms = tls.handshake_timeout_ms;
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
-        if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
+        if self.world.clients.all.get(key).is_some_and(|client| client.stage == Stage::Preface) {
             // Most relays select the pool without any bytes of the client.
             self.client_input(io, key, b"");
         }
@@ -127,7 +127,7 @@ impl Worker {
         key: ClientKey,
         input: &[u8],
     ) -> Option<usize> {
-        let client = self.world.clients.get_mut(key)?;
+        let client = self.world.clients.all.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::ParsedHeader::Partial) => {
                 // The header is short, so it is parsed again together with the next bytes.

@@ -26,7 +26,7 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
 impl Worker {
     /// Handles the completed handshake of a client that has sent early data: waiting requests continue.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.special.is_early = false;
         if matches!(client.stage, Stage::Idle | Stage::Head) {
             self.client_next(io, key);

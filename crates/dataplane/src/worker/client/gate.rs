@@ -18,13 +18,13 @@ use crate::worker::state::client::Client;
 /// checked after the header.
 pub fn admits_connection(edge: &mut WorkerEdge<'_>, key: ClientKey) -> bool {
     let is_known = |it: &Client| !it.awaits_proxy;
-    !edge.world.clients.get(key).is_some_and(is_known) || ask(edge, key, Moment::Accepted, "")
+    !edge.world.clients.all.get(key).is_some_and(is_known) || ask(edge, key, Moment::Accepted, "")
 }
 
 /// As [`admits_connection`], for a client that has sent this server name.
 pub fn admits_server_name(edge: &mut WorkerEdge<'_>, key: ClientKey, name: &str) -> bool {
     let has_gate = |it: &Client| it.server.gate.is_some();
-    if !edge.world.clients.get(key).is_some_and(has_gate) {
+    if !edge.world.clients.all.get(key).is_some_and(has_gate) {
         return true;
     }
     let tls = ClientTls::asked(name);
@@ -32,7 +32,7 @@ pub fn admits_server_name(edge: &mut WorkerEdge<'_>, key: ClientKey, name: &str)
 }
 
 fn ask(edge: &mut WorkerEdge<'_>, key: ClientKey, moment: Moment<'_>, name: &str) -> bool {
-    let Some(client) = edge.world.clients.get_mut(key) else { return false };
+    let Some(client) = edge.world.clients.all.get_mut(key) else { return false };
     let server = Rc::clone(&client.server);
     let Some(gate) = &server.gate else { return true };
     if gate.policies(moment).is_empty() {
@@ -50,7 +50,7 @@ fn ask(edge: &mut WorkerEdge<'_>, key: ClientKey, moment: Moment<'_>, name: &str
     let mut held = std::mem::take(&mut tools.limit_places);
     let scratches = (&mut *scratch, &mut held);
     let turned_away = gate.ask(moment, whence, when, &mut decision, scratches);
-    if let Some(client) = edge.world.clients.get_mut(key) {
+    if let Some(client) = edge.world.clients.all.get_mut(key) {
         client.held.take(&mut held);
     }
     edge.world.tools.scratch.give(scratch);
@@ -75,7 +75,7 @@ fn turn_away(
     name: &str,
     decided: PolicyFields<'_>,
 ) {
-    let Some(client) = edge.world.clients.get_mut(key) else { return };
+    let Some(client) = edge.world.clients.all.get_mut(key) else { return };
     client.handshake = None;
     let counters = &client.server.counters;
     match why {

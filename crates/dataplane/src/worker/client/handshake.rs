@@ -20,8 +20,7 @@ use crate::worker::client::gate;
 use crate::worker::client::own_response::{RefusalFacts, UnforwardedRequest, log_decided};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::DrainDeadlines;
-use crate::worker::world::World;
+use crate::worker::world::{DrainDeadlines, World};
 
 /// The first bytes of unencrypted HTTP requests.
 const METHODS: [&[u8]; 9] = [
@@ -44,7 +43,7 @@ fn is_plain_http(input: &[u8]) -> bool {
 impl Worker {
     /// Parses the received part of a ClientHello. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
-        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
             return false;
         }
@@ -67,7 +66,7 @@ impl Worker {
         if !gate::admits_server_name(&mut self.edge(io), key, &hello.server_name) {
             return false;
         }
-        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {
                 let why = match &*hello.server_name {
@@ -105,7 +104,7 @@ impl Worker {
     ) {
         let must_leave =
             self.world.is_draining() && !DrainDeadlines::spares_idle(self.world.draining);
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let place = client.handshake.take();
         let counters = &client.server.counters;
         if established.is_resumed {
@@ -149,7 +148,7 @@ impl World {
         if server.tls.is_none() {
             return false;
         }
-        let passed = self.clients.get(client).and_then(|client| client.tls.as_ref());
+        let passed = self.clients.all.get(client).and_then(|client| client.tls.as_ref());
         passed.is_some_and(|passed| server.is_misdirected(passed, head, input))
     }
 }
@@ -157,7 +156,7 @@ impl World {
 impl Worker {
     /// Handles a TLS error caused by the client or the network. An alert is already queued.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey, error: &TlsError) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         match client.stage {
             Stage::Hello | Stage::Handshake => {
                 self.edge(io).note_failed_handshake(key, &error.to_string());
@@ -181,7 +180,7 @@ impl WorkerEdge<'_> {
     /// Sends an unencrypted alert, because the first bytes are not a ClientHello or the server name is unknown.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert, why: &str) {
         self.note_failed_handshake(key, why);
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let token = client.token;
         self.io.send_last(token, &[IoSlice::new(&alert.record())]);
         self.leave(key, true);
@@ -189,7 +188,7 @@ impl WorkerEdge<'_> {
 
     /// Sends a response to a client that uses plain HTTP, because the client cannot understand a TLS alert.
     fn refuse_plain_http(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
@@ -204,7 +203,7 @@ impl WorkerEdge<'_> {
     }
 
     fn note_failed_handshake(&mut self, key: ClientKey, why: &str) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.handshake = None;
         client.server.counters.handshakes_failed.add(1);
         let of = UnforwardedRequest { tls_error: why, ..UnforwardedRequest::default() };

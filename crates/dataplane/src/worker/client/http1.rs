@@ -6,9 +6,8 @@ use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::{self, AfterData, Pieces};
 use weir_exchange::parts::transaction_ends::KeepAliveFacts;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_exchange::transaction::trailers;
+use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::h1::{BodyError, HeadScan, ParseProgress, parse_request, parse_trailers};
 
 use crate::worker::Worker;
@@ -21,15 +20,15 @@ use crate::worker::world::DrainDeadlines;
 impl Worker {
     /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
     pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if self.world.clients.get(key).is_some_and(Client::has_input) {
+        if self.world.clients.all.get(key).is_some_and(Client::has_input) {
             self.client_continue(io, key);
         }
-        let Some(client) = self.world.clients.get(key).filter(|client| client.ended) else {
+        let Some(client) = self.world.clients.all.get(key).filter(|client| client.ended) else {
             return;
         };
         if let Some(exchange) = client.exchange() {
             self.with_tunnel(io, exchange, |it, at| {
-                if at.has_client_ended(&it.ends) {
+                if at.world.clients.has_ended(&it.ends) {
                     it.handle_client_end(at);
                 }
             });
@@ -38,12 +37,12 @@ impl Worker {
 
     /// Processes the stored input.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else {
+        let Some(client) = self.world.clients.all.get_mut(key) else {
             return;
         };
         let mut input = std::mem::take(&mut client.input);
         let consumed = self.client_input(io, key, &input);
-        match self.world.clients.get_mut(key) {
+        match self.world.clients.all.get_mut(key) {
             Some(client) if consumed < input.len() => {
                 input.drain(..consumed);
                 client.input = input;
@@ -59,7 +58,7 @@ impl WorkerEdge<'_> {
         if rest.is_empty() {
             return;
         }
-        if let Some(client) = self.world.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.all.get_mut(key) {
             if client.input.capacity() == 0 {
                 client.input = self.io.spares.take();
             }
@@ -72,7 +71,7 @@ impl Worker {
     /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
-        while let Some(client) = self.world.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.all.get_mut(key) {
             client.working = true;
             client.collecting = false;
             let rest = &input[at..];
@@ -159,7 +158,7 @@ impl Worker {
                 }
             }
         }
-        if let Some(client) = self.world.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.all.get_mut(key) {
             client.working = false;
         }
         at
@@ -173,7 +172,7 @@ impl Worker {
         key: ClientKey,
         input: &[u8],
     ) -> Option<(usize, bool)> {
-        let client = self.world.clients.get_mut(key)?;
+        let client = self.world.clients.all.get_mut(key)?;
         let (limits, form) = (client.server.limits, client.server.http.target);
         let mut head = self.inbox.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, form, &mut head);
@@ -214,7 +213,7 @@ impl Worker {
         exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Option<usize> {
-        let client = self.world.clients.get_mut(key)?;
+        let client = self.world.clients.all.get_mut(key)?;
         let mut pieces = Pieces::none();
         if let Err(error) = pieces::gather(&mut client.body, input, &mut pieces) {
             let termination = match error {
@@ -266,7 +265,7 @@ impl Worker {
         key: ClientKey,
         KeepAliveFacts { keep_alive, request_done, client_closes }: KeepAliveFacts,
     ) {
-        let Some(client) = self.world.clients.get(key) else {
+        let Some(client) = self.world.clients.all.get(key) else {
             return;
         };
         let must_leave =
@@ -288,7 +287,7 @@ impl Worker {
 
     /// Continues with a connection between requests: begins the next request if it has arrived, or ends the connection.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if io.sockets.queued(client.token) > 0 {
             return; // `client_drained` calls this function again.
         }
@@ -298,7 +297,7 @@ impl Worker {
         if client.has_input() {
             self.client_continue(io, key);
         }
-        let Some(client) = self.world.clients.get(key) else {
+        let Some(client) = self.world.clients.all.get(key) else {
             return;
         };
         let token = client.token;
@@ -329,7 +328,7 @@ impl Worker {
             // The client may have been paused while this request was pipelined.
             io.sockets.resume(token);
         }
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }

@@ -7,24 +7,23 @@ use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::trailers;
+use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
-    ConnectionError, ErrorCode, Event, Flood, HeadersKind, Misbehaviour, Priority, ReceiveResult,
-    ResetBy,
+    ConnectionError, Event, Flood, HeadersKind, Misbehaviour, Priority, ReceiveResult, ResetBy,
 };
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
-use crate::worker::agenda::{Due, Task};
-use crate::worker::client::http2_memory;
+use crate::worker::agenda::{Agenda, Due, Task};
 use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::small_frames::RestOfRead;
-use crate::worker::state::client_http2::Http2;
+use crate::worker::state::client_http2::{Http2, LAST_STREAMS_MS};
+use crate::worker::state::clients::Clients;
 use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
@@ -32,17 +31,13 @@ use crate::worker::world::World;
 /// A client is paused when more bytes than this are queued for it, because further requests would add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
 
-/// When a client receives GOAWAY, it may have just opened more streams. They are accepted for this time, or until the client
-/// answers a ping.
-const LAST_STREAMS_MS: u64 = 1_000;
-
 /// The payload of the ping that follows the first GOAWAY.
 const END_PING: [u8; 8] = *b"weir end";
 
 impl WorkerEdge<'_> {
     /// Begins HTTP/2 on a client's connection.
     pub fn begin_http2(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let server = &client.server;
         server.counters.http2_connections.add(1);
         client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
@@ -50,10 +45,10 @@ impl WorkerEdge<'_> {
         let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
         let is_leaving = client.leave_by_ms.is_some();
         self.io.clear_deadline(client.token);
-        self.arm(key, until_ms);
-        self.world.list_for_flush(key);
+        self.world.clients.arm(self.io, key, until_ms);
+        self.world.clients.list_for_flush(&mut self.world.agenda, key);
         if is_leaving || self.world.is_draining() {
-            self.announce_end(key);
+            self.world.clients.announce_end((self.io, &mut self.world.agenda), key);
         }
     }
 }
@@ -63,7 +58,7 @@ impl Worker {
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.inbox.header_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(client) = self.world.clients.get_mut(key) {
+        while let Some(client) = self.world.clients.all.get_mut(key) {
             let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
             else {
                 break;
@@ -88,7 +83,7 @@ impl Worker {
         }
         self.inbox.header_block = Some(block);
         self.run_due(io, Due::EndOfRead);
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
@@ -96,9 +91,9 @@ impl Worker {
             // The incomplete frame began after the last complete event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
-            self.edge(io).arm(key, until_ms);
+            self.world.clients.arm(io, key, until_ms);
         }
-        self.world.list_for_flush(key);
+        self.world.clients.list_for_flush(&mut self.world.agenda, key);
     }
 
     fn http2_event(
@@ -126,7 +121,10 @@ impl Worker {
                             at.join_request_data(it, data, stream_end, behind)
                         });
                     }
-                    None => self.world.release(key, stream, data.len() as u32),
+                    None => {
+                        let World { clients, agenda, .. } = &mut self.world;
+                        clients.release(agenda, key, stream, data.len() as u32);
+                    }
                 }
             }
             Event::RequestCut { tag, .. } => {
@@ -139,7 +137,7 @@ impl Worker {
                     ResetBy::Peer => Termination::ClientAbort,
                     ResetBy::Us => Termination::ClientMalformed,
                 };
-                let Some(client) = self.world.clients.get(key) else { return };
+                let Some(client) = self.world.clients.all.get(key) else { return };
                 let counters = &client.server.counters;
                 counters.requests_malformed.add(u64::from(by == ResetBy::Us));
                 if let Some(exchange) = exchange_of(tag) {
@@ -147,24 +145,21 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
-                if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
+                if let Some(exchange) = self.world.clients.exchange_on_stream(key, stream) {
                     while self.send_waiting_data(io, exchange, usize::MAX) {}
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
-                // Opened windows are handled once per read.
-                let client = self.world.clients.get_mut(key);
-                if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-                    && !std::mem::replace(&mut http2.has_opened, true)
-                {
+                let http2 = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut());
+                if http2.is_some_and(|http2| http2.note_opened()) {
                     self.world.agenda.add(Task::SendResponses(key));
                 }
             }
             Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
             Event::Pong { .. } => {
-                let http2 = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut());
+                let http2 = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut());
                 if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
-                    http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                    http2.end();
                 }
             }
             Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
@@ -177,14 +172,14 @@ impl Worker {
             return;
         };
         let Some(stream) = exchange.ends.caller.stream() else { return };
-        let client = self.world.clients.find_mut(exchange.ends.caller.client());
+        let client = self.world.clients.all.find_mut(exchange.ends.caller.client());
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
         if let Some(priority) = priority {
             stream.priority = Priority::parse(priority.value.of(input));
         }
-        http2_memory::count_head(stream, &mut http2.held, input);
+        stream.head_bytes += http2.held.count_head(input);
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
             self.world.agenda.add(Task::SendHead(key));
@@ -192,19 +187,11 @@ impl Worker {
     }
 }
 
-impl World {
-    /// The exchange of an open stream, if it has begun.
-    pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
-        let http2 = self.clients.get(key)?.http2.as_ref()?;
-        http2.frames.connection.tag(stream).and_then(exchange_of)
-    }
-}
-
 impl Worker {
     /// Sets the priority of a response to the one that the client requests.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(transaction) = self.exchanges.get(exchange)
-            && let Some(stream) = self.world.stream_mut(transaction.ends())
+            && let Some(stream) = self.world.clients.stream_mut(transaction.ends())
         {
             stream.priority = priority;
         }
@@ -212,7 +199,7 @@ impl Worker {
 
     /// Handles malformed data on a stream: resets the stream, and counts the error toward the flood limit.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.server.counters.requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
         let tag = http2.frames.connection.tag(stream);
@@ -249,7 +236,7 @@ impl Worker {
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, trailers::of_request(&its.ends), &mut fields);
         if read.is_ok() {
-            http2_memory::count_trailers(&mut self.world, &its.ends, block.text());
+            self.world.clients.count_trailers(&its.ends, block.text());
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
                 at.join_request_data(it, b"", end, RestOfRead::Nothing)
@@ -260,7 +247,7 @@ impl Worker {
             Ok(()) => {}
             Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
-                let Some(client) = self.world.clients.get(key) else { return };
+                let Some(client) = self.world.clients.all.get(key) else { return };
                 let counters = &client.server.counters;
                 counters.requests_malformed.add(1);
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
@@ -285,19 +272,19 @@ impl Worker {
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
         let ends = self.exchanges.get(exchange).map(Transaction::ends);
         let ends = ends.filter(|ends| ends.caller.client() == Some(client));
-        ends.and_then(|ends| self.world.stream(ends)).is_some_and(|it| it.out.id == stream)
+        ends.and_then(|ends| self.world.clients.stream(ends)).is_some_and(|it| it.out.id == stream)
     }
 }
 
-impl World {
+impl Clients {
     /// Returns flow-control window to a client for processed bytes.
-    pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
-        let client = self.clients.get_mut(key);
+    pub fn release(&mut self, agenda: &mut Agenda, key: ClientKey, stream: u32, bytes: u32) {
+        let client = self.all.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
         {
             http2.frames.connection.release(stream, bytes, &mut http2.frames.out);
-            self.list_for_flush(key);
+            self.list_for_flush(agenda, key);
         }
     }
 }
@@ -314,7 +301,7 @@ impl Worker {
 
     /// Ends a connection after a protocol error or a flood. GOAWAY is already queued.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let counters = &client.server.counters;
         let (counter, termination) = match error {
             ConnectionError::Misbehaved(_) => {
@@ -360,7 +347,7 @@ impl Worker {
         key: ClientKey,
         why: Termination,
     ) -> usize {
-        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+        let Some(http2) = self.world.clients.all.get(key).and_then(|it| it.http2.as_ref()) else {
             return 0;
         };
         let exchanges = http2.streams.exchanges();
@@ -377,21 +364,22 @@ impl Worker {
     }
 }
 
-impl WorkerEdge<'_> {
+impl Clients {
     /// Closes the stream of an ended exchange.
     pub fn close_stream(
         &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
         key: ClientKey,
         (stream, unreleased): (u32, u32),
         end: StreamEnd,
     ) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         connection.release(stream, unreleased, out);
         let ends_ms = match end {
             StreamEnd::Answered(status) => {
-                connection.leave_answered(stream, status, self.io.now_ms(), out)
+                connection.leave_answered(stream, status, io.now_ms(), out)
             }
             StreamEnd::Broken(code) => {
                 connection.reset(stream, code, out);
@@ -400,52 +388,40 @@ impl WorkerEdge<'_> {
         };
         let mut until_ms = ends_ms.unwrap_or(u64::MAX);
         if http2.has_no_exchange() {
-            http2.idle_since_ms = self.io.now_ms();
-            until_ms = until_ms.min(self.io.now_ms() + client.server.http.idle_timeout_ms);
+            http2.idle_since_ms = io.now_ms();
+            until_ms = until_ms.min(io.now_ms() + client.server.http.idle_timeout_ms);
         }
-        self.arm(key, until_ms);
-        self.world.list_for_flush(key);
+        self.arm(io, key, until_ms);
+        self.list_for_flush(agenda, key);
     }
 
     /// Announces the end of a connection (GOAWAY). Open requests are still answered.
-    pub fn announce_end(&mut self, key: ClientKey) {
-        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+    pub fn announce_end(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), key: ClientKey) {
+        let Some(http2) = self.all.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
         };
         if http2.announced_ms.is_none() {
-            http2.announced_ms = Some(self.io.now_ms());
+            http2.announced_ms = Some(io.now_ms());
             http2.frames.connection.announce_end(&mut http2.frames.out);
             // A client that waits for nothing is not pinged: some (python-h2) take a PING behind GOAWAY for an error. It may open
             // streams until the time is over.
             if !http2.has_nothing() {
                 http2.frames.connection.ping(END_PING, &mut http2.frames.out);
             }
-            self.arm(key, self.io.now_ms() + LAST_STREAMS_MS);
-            self.world.list_for_flush(key);
+            self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
+            self.list_for_flush(agenda, key);
         }
     }
 
     /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
-    pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+    pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
+        let Some(client) = self.all.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
             && at_ms < http2.timer_ms
             && client.stage == Stage::Streams
         {
             http2.timer_ms = at_ms;
-            self.io.set_deadline(client.token, at_ms);
-        }
-    }
-}
-
-impl World {
-    /// Has the frames of a connection sent at the end of the turn.
-    pub fn list_for_flush(&mut self, key: ClientKey) {
-        let client = self.clients.get_mut(key);
-        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-            && !std::mem::replace(&mut http2.is_listed, true)
-        {
-            self.agenda.add(Task::FlushClient(key));
+            io.set_deadline(client.token, at_ms);
         }
     }
 }
@@ -453,7 +429,7 @@ impl World {
 impl WorkerEdge<'_> {
     /// Sends the queued frames of a connection at the end of a turn, or ends the connection if it is finished.
     pub fn flush_client(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.is_listed = false;
         if client.stage != Stage::Streams {
@@ -463,29 +439,45 @@ impl WorkerEdge<'_> {
         if is_over {
             self.leave(key, true);
         } else {
-            self.flush_http2(key);
+            self.world.clients.flush((self.io, &mut self.world.agenda), key);
+        }
+    }
+}
+
+impl Clients {
+    /// Sends the queued frames of a connection.
+    pub fn flush(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), key: ClientKey) {
+        let Some(client) = self.all.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        http2.frames.flush(io, client.token);
+        self.bound_untaken_data(io, key);
+        let Some(client) = self.all.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        let held_bytes = (http2.held.bytes + io.sockets.queued(client.token)) as u64;
+        let bytes = held_bytes + http2.frames.connection.unreleased_bytes();
+        self.http2_memory.count(agenda, &mut http2.held, bytes);
+    }
+
+    /// Counts the trailers of a request: they may have to wait until its member can take them.
+    fn count_trailers(&mut self, ends: &TransactionEnds, text: &[u8]) {
+        let client = self.all.find_mut(ends.caller.client());
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && let Some(stream) = ends.caller.stream().and_then(|it| http2.streams.get_mut(it))
+        {
+            stream.head_bytes += http2.held.count_head(text);
         }
     }
 
-    /// Sends the queued frames of a connection.
-    pub fn flush_http2(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        http2.frames.flush(self.io, client.token);
-        self.bound_untaken_data(key);
-        http2_memory::count(self, key);
-    }
-
     /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
-    pub fn bound_untaken_data(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
-        let queued = self.io.sockets.queued(client.token);
+    pub fn bound_untaken_data(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.all.get(key) else { return };
+        let queued = io.sockets.queued(client.token);
         if queued > 0 {
-            let until_ms = self.io.now_ms() + client.server.http.body_timeout_ms;
+            let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
             if queued > UNTAKEN_BYTES_MAX {
-                self.io.sockets.pause(client.token);
+                io.sockets.pause(client.token);
             }
-            self.arm(key, until_ms);
+            self.arm(io, key, until_ms);
         }
     }
 }
@@ -493,15 +485,15 @@ impl WorkerEdge<'_> {
 impl Worker {
     /// Continues the exchanges of a client after all queued data was sent.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         io.sockets.resume(client.token);
         let now_ms = io.now_ms();
-        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.held.note_drained(now_ms);
-            self.world.list_for_flush(key);
+            self.world.clients.list_for_flush(&mut self.world.agenda, key);
         }
         self.streams_opened(io, key);
-        let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
+        let http2 = self.world.clients.all.get(key).and_then(|client| client.http2.as_ref());
         let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
@@ -517,7 +509,7 @@ impl Worker {
     /// Handles the timer of a connection: checks all its deadlines, and sets the timer to the next one.
     pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         http2.timer_ms = u64::MAX;
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
@@ -530,9 +522,10 @@ impl Worker {
                 self.abandon_streams(io, key, Termination::ClientTimeout);
                 return self.edge(io).reset_client(key);
             }
-            self.edge(io).arm(key, until_ms);
+            self.world.clients.arm(io, key, until_ms);
         }
-        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
+        else {
             return;
         };
         if let Some(since_ms) = http2.partial_since_ms {
@@ -541,23 +534,16 @@ impl Worker {
                 counters.header_timeouts.add(1);
                 return self.end_http2(io, key, Termination::HeaderTimeout);
             }
-            self.edge(io).arm(key, until_ms);
+            self.world.clients.arm(io, key, until_ms);
         }
-        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
+        else {
             return;
         };
-        if let Some(since_ms) =
-            http2.announced_ms.filter(|_| !http2.frames.connection.takes_no_more())
-        {
-            let until_ms = since_ms + LAST_STREAMS_MS;
-            if until_ms <= now_ms {
-                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-                self.world.list_for_flush(key);
-            } else {
-                self.edge(io).arm(key, until_ms);
-            }
-        }
-        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+        let until_ms = http2.end_announced(now_ms).unwrap_or(u64::MAX);
+        self.world.clients.arm(io, key, until_ms);
+        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
+        else {
             return;
         };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -569,12 +555,12 @@ impl Worker {
                 // The arrived data is probably a request, which is served.
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
-                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                http2.end();
                 return self.edge(io).leave(key, true);
             }
         }
         let exchanges = http2.streams.exchanges();
-        self.edge(io).arm(key, until_ms);
+        self.world.clients.arm(io, key, until_ms);
         for exchange in exchanges {
             if !self.exchanges.contains(exchange) {
                 continue;
@@ -584,27 +570,25 @@ impl Worker {
             }
             if self.exchanges.contains(exchange) {
                 let until_ms = self.stream_deadline_ms(exchange);
-                self.edge(io).arm(key, until_ms);
+                self.world.clients.arm(io, key, until_ms);
             }
         }
-        self.world.list_for_flush(key);
+        self.world.clients.list_for_flush(&mut self.world.agenda, key);
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
         let transaction = self.exchanges.get(exchange);
-        let stream = transaction.and_then(|it| self.world.stream(it.ends()));
+        let stream = transaction.and_then(|it| self.world.clients.stream(it.ends()));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
-}
 
-impl Worker {
     /// Ends a connection immediately, because the process stops.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
-        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.end();
         }
-        self.edge(io).flush_http2(key);
+        self.world.clients.flush((io, &mut self.world.agenda), key);
         self.edge(io).close_client(key);
     }
 
@@ -613,8 +597,8 @@ impl Worker {
         if self.abandon_streams(io, key, why) == 0 {
             self.edge(io).log_without_request(key, b"", OwnBytes::default(), why);
         }
-        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.end();
         }
         self.edge(io).leave(key, true);
     }

@@ -32,7 +32,7 @@ use crate::worker::state::stage::Stage;
 impl Worker {
     /// Processes received bytes of a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.server.counters.bytes_received.add(bytes.len() as u64);
         if client.stage == Stage::Streams {
             return self.http2_received(io, key, bytes);
@@ -56,7 +56,7 @@ impl Worker {
 
     /// Continues with a client after all queued data was sent.
     pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         match client.stage {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
@@ -68,7 +68,7 @@ impl Worker {
 
     /// Handles the client's FIN.
     pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.ended = true;
         match client.stage {
             Stage::Preface => self.edge(io).preface_ended(key),
@@ -94,7 +94,7 @@ impl Worker {
 
     /// Handles a failed client connection.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         match client.stage {
             Stage::Exchange(exchange) => {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
@@ -117,7 +117,7 @@ impl Worker {
 impl WorkerEdge<'_> {
     /// Logs that the client closed the connection during a request head.
     fn note_abort_in_head(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         // An empty line after a request (RFC 9112 section 2.2) does not start another one.
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
@@ -130,7 +130,7 @@ impl WorkerEdge<'_> {
 impl Worker {
     /// Handles the client's deadline.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
         let counters = &server.counters;
         match client.stage {

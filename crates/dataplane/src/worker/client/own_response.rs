@@ -81,7 +81,7 @@ impl WorkerEdge<'_> {
         termination: Termination,
         (line, about): (Option<&[u8]>, RefusalFacts<'_>),
     ) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let server = Rc::clone(&client.server);
         count_status!(server.counters, status);
         let page = server.settings().error_pages.of(status);
@@ -111,7 +111,7 @@ impl WorkerEdge<'_> {
         termination: Termination,
         about: RefusalFacts<'_>,
     ) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let server = Rc::clone(&client.server);
         let counters = &server.counters;
         count_refused(counters, termination);
@@ -132,7 +132,12 @@ impl WorkerEdge<'_> {
             persistence: Persistence::KeepAlive,
             head_only: false,
         };
-        let sent = self.send_own_without_exchange(key, stream, &response);
+        let sent = self.world.clients.send_without_exchange(
+            (self.io, &mut self.world.agenda),
+            key,
+            stream,
+            &response,
+        );
         (self.world.wall, self.world.tools.response_edits) = (wall, edits);
         self.log_refused(key, about, status, sent, termination);
     }
@@ -173,7 +178,7 @@ impl WorkerEdge<'_> {
         (head, input): (&RequestHead, &[u8]),
     ) {
         let termination = refused_as(error);
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         count_refused(&client.server.counters, termination);
         let mut about = Vec::new();
         self.world.log.refused_part(termination, head, input, &mut about);
@@ -192,7 +197,7 @@ impl WorkerEdge<'_> {
         let head_bytes = write_own_response(&response, &mut out) as u64;
         self.world.wall = wall;
         let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
-        if let Some(client) = self.world.clients.get(key) {
+        if let Some(client) = self.world.clients.all.get(key) {
             client.server.counters.bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
             if answer.keep_alive {
@@ -216,7 +221,7 @@ pub fn log_decided(
 ) {
     let World { clients, log, recorder, counted, .. } = &mut *edge.world;
     let logged = recorder.logged;
-    let Some(client) = clients.get(key) else { return };
+    let Some(client) = clients.all.get(key) else { return };
     let entry = Entry {
         format: logged.format(),
         request_id: RequestId::OfLog,

@@ -19,16 +19,12 @@ use crate::worker::Worker;
 use crate::worker::agenda::Task;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::{RefusalFacts, refused_as};
+use crate::worker::state::clients::Clients;
 use crate::worker::state::pending::PendingRequests;
-use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
-use crate::worker::world::World;
 
 /// Maximum time per turn to begin requests of one client. The others begin in the next turn.
 const SLICE_US: u64 = 250;
-
-/// Maximum number of empty lists that are stored for reuse.
-const SPARE_MAX: usize = 8;
 
 impl Worker {
     /// Handles the head of a request, which begins at the end of this read.
@@ -40,12 +36,12 @@ impl Worker {
         is_whole: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let form = client.server.http.target;
         let passes_trailers = client.server.http.request_trailers == RequestTrailers::Forward;
         let Some(http2) = &mut client.http2 else { return };
-        let spare = &mut self.world.spare.pending;
-        let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        let spare = &mut self.world.clients.spare;
+        let pending = http2.pending.get_or_insert_with(|| spare.take_pending());
         if !std::mem::replace(&mut pending.is_due, true) {
             self.world.agenda.add(Task::BeginRequests(key));
         }
@@ -73,16 +69,17 @@ impl Worker {
                 self.edge(io).answer_refused(key, stream, status, why, about);
             }
         }
-        if let Some(pending) = self.world.pending_of(key) {
+        if let Some(pending) = self.world.clients.pending_of(key) {
             pending.spare_heads.push(head);
         }
     }
 
     /// Sets the priority of a stream to the one that the client requests.
     pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
-        if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
+        if let Some(exchange) = self.world.clients.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
-        } else if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+        } else if let Some(http2) =
+            self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
             && let Some(pending) = &mut http2.pending
             && let Some(place) = pending.place_of(stream)
         {
@@ -92,7 +89,7 @@ impl Worker {
 
     /// Begins the requests of a read.
     pub fn begin_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if let Some(pending) = self.world.pending_of(key) {
+        if let Some(pending) = self.world.clients.pending_of(key) {
             pending.is_due = false;
             self.begin_pending(io, key, SLICE_US);
         }
@@ -100,16 +97,16 @@ impl Worker {
 
     /// Begins requests for which a read or the previous turn had no time.
     pub fn begin_more_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if let Some(pending) = self.world.pending_of(key) {
+        if let Some(pending) = self.world.clients.pending_of(key) {
             pending.is_listed = false;
             self.begin_pending(io, key, SLICE_US);
         }
     }
 }
 
-impl World {
-    fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
-        self.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
+impl Clients {
+    pub fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
+        self.all.get_mut(key)?.http2.as_mut()?.pending.as_mut()
     }
 }
 
@@ -118,10 +115,10 @@ impl Worker {
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
         // The clock is not read for a single request.
         let mut until_us = None;
-        while let Some(pending) = self.world.pending_of(key) {
+        while let Some(pending) = self.world.clients.pending_of(key) {
             let place = pending.done;
             if place == pending.requests.len() {
-                return self.world.forget_pending(key);
+                return self.world.clients.forget_pending(key);
             }
             if until_us.is_some_and(|until_us| clock::now().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
@@ -138,16 +135,13 @@ impl Worker {
     }
 }
 
-impl World {
+impl Clients {
     /// Drops the list after all requests have begun, or stores it for reuse.
-    fn forget_pending(&mut self, key: ClientKey) {
-        let client = self.clients.get_mut(key);
+    pub fn forget_pending(&mut self, key: ClientKey) {
+        let client = self.all.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
-        if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
-            && self.spare.pending.len() < SPARE_MAX
-        {
-            pending.clear();
-            self.spare.pending.push(pending);
+        if let Some(pending) = http2.and_then(|http2| http2.pending.take()) {
+            self.spare.give_pending(pending);
         }
     }
 }
@@ -161,39 +155,29 @@ impl Worker {
         (stream, tag): (u32, u64),
     ) -> Option<ExchangeKey> {
         exchange_of(tag).or_else(|| {
-            let place = self.world.pending_of(key)?.place_of(stream)?;
+            let place = self.world.clients.pending_of(key)?.place_of(stream)?;
             self.begin_pending_at(io, key, place);
-            self.world.exchange_on_stream(key, stream)
+            self.world.clients.exchange_on_stream(key, stream)
         })
     }
 
     fn begin_pending_at(&mut self, io: &mut EventLoop, key: ClientKey, place: usize) {
-        let Some(pending) = self.world.pending_of(key) else { return };
+        let Some(pending) = self.world.clients.pending_of(key) else { return };
         let request = &mut pending.requests[place];
         let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
         let (range, form) = (request.text.clone(), request.form);
         let Some(head) = request.head.take() else { return };
         let text = std::mem::take(&mut pending.text);
-        if self.world.is_stream_open(key, stream) {
+        if self.world.clients.all.get(key).is_some_and(|it| it.has_open(stream)) {
             self.begin_on_stream(io, key, (stream, is_whole), (&head, form), &text[range]);
             if let Some(priority) = priority {
                 self.prioritize(key, stream, priority);
             }
         }
-        if let Some(pending) = self.world.pending_of(key) {
+        if let Some(pending) = self.world.clients.pending_of(key) {
             pending.text = text;
             pending.spare_heads.push(head);
         }
-    }
-}
-
-impl World {
-    fn is_stream_open(&self, key: ClientKey, stream: u32) -> bool {
-        let client = self.clients.get(key);
-        client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
-            let http2 = client.http2.as_ref();
-            http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
-        })
     }
 }
 
@@ -207,27 +191,29 @@ impl Worker {
         text: &[u8],
     ) {
         // The client repeats the request after the handshake (RFC 8470 section 5.2).
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if early_data::has_to_wait(client.special.is_early, head) {
             let about = RefusalFacts { line: b"", head: Some((head, text)), tls_error: "" };
             return self.edge(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }
         let is_relayed = self.world.is_relayed_now(key);
-        let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
+        let form_now = self.world.clients.all.get(key).map(|client| client.server.http.target);
         if is_relayed || form_now != Some(form) {
             // A reload has made the virtual server a relay, or changed the form of targets. REFUSED_STREAM permits the
             // client to repeat the request.
-            if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            if let Some(http2) =
+                self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
+            {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }
             if is_relayed {
-                return self.edge(io).announce_end(key);
+                return self.world.clients.announce_end((io, &mut self.world.agenda), key);
             }
-            return self.world.list_for_flush(key);
+            return self.world.clients.list_for_flush(&mut self.world.agenda, key);
         }
         self.begin_request(io, key, stream, head, text);
-        if let Some(exchange) = self.world.exchange_on_stream(key, stream)
+        if let Some(exchange) = self.world.clients.exchange_on_stream(key, stream)
             && let Some(exchange) = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut)
         {
             exchange.client_ended = is_whole;

@@ -23,7 +23,7 @@ impl WorkerEdge<'_> {
     ) {
         edits.clear();
         let Some(traffic) = server.traffic.as_ref() else { return };
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.learn_destination(self.io, server);
         // The client did not use TLS although it must. Headers for TLS clients are not added to its response.
         let is_plain = client.tls.is_none() && server.tls.is_some();

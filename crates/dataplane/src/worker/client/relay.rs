@@ -34,7 +34,7 @@ impl Worker {
     /// Parses a client's first bytes, if they are needed to select the pool. True: the relay has begun, or was refused.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.world.refresh_server(key);
-        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
             // A reload has changed the type of the virtual server, so the purpose of the bytes is unknown.
@@ -100,7 +100,7 @@ impl World {
     #[inline]
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
-        let Some(client) = self.clients.get(key) else { return false };
+        let Some(client) = self.clients.all.get(key) else { return false };
         client.server.is_tcp
     }
 }
@@ -108,7 +108,7 @@ impl World {
 impl Worker {
     /// Relays the decrypted data of a client whose TLS ends here. `name`: the server name of the handshake.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let server = Rc::clone(&client.server);
         let default = server.settings().pool;
         let names = server.settings().service.relay().and_then(|relay| relay.names.as_ref());
@@ -120,7 +120,7 @@ impl Worker {
 
     /// Begins the relay of a connection to a member of the pool at this index.
     fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         client.learn_destination(io, &server);
         io.clear_deadline(client.token);
@@ -143,7 +143,7 @@ impl Worker {
         self.inbox.request_head = Some(nothing);
         let Some(state) = state else { return };
         self.exchanges.insert(Transaction::Relay(state));
-        if let Some(client) = self.world.clients.get_mut(key) {
+        if let Some(client) = self.world.clients.all.get_mut(key) {
             client.stage = Stage::Exchange(relay);
         }
         self.with_any(io, relay, |it, at| it.resume(at));
@@ -160,7 +160,7 @@ impl WorkerEdge<'_> {
         why: Termination,
     ) {
         self.note_unrelayed(key, name, why);
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let token = client.token;
         match alert {
             Some(alert) => {
@@ -179,7 +179,7 @@ impl WorkerEdge<'_> {
 
     /// Counts and logs a connection that was not relayed.
     fn note_unrelayed(&mut self, key: ClientKey, name: &str, why: Termination) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         count_relay(&client.server.counters, why);
         let mut about = Vec::new();
         self.world.log.connection_part(name, &mut about);
@@ -189,11 +189,11 @@ impl WorkerEdge<'_> {
     /// Handles a client connection that ended or failed before a pool was selected.
     pub fn preface_ended(&mut self, key: ClientKey) {
         // A connection without any data is a port scan or a health check.
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         if !client.has_input() {
             return self.close_client(key);
         }
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.all.get(key) else { return };
         client.server.counters.client_aborts.add(1);
         self.refuse_relay(key, Termination::ClientAbort);
     }

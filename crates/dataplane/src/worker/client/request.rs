@@ -34,7 +34,7 @@ impl Worker {
         input: &[u8],
     ) {
         self.world.refresh_server(key);
-        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         client.learn_destination(io, &server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
@@ -47,7 +47,7 @@ impl Worker {
             if logged.format() != AccessFormat::Off {
                 log_request = io.spares.take();
                 let settings = &server.settings().client_address;
-                let address = self.world.clients.get(key).and_then(Client::address);
+                let address = self.world.clients.all.get(key).and_then(Client::address);
                 let named = named_client(settings, address, head, input);
                 self.world.log.request_part(named, head, input, &mut log_request);
             }
@@ -55,7 +55,10 @@ impl Worker {
                 logged = begin_record(&mut self.world, (key, exchange), &arrival, io.clock());
             }
         }
-        let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
+        let on_stream = match stream {
+            0 => None,
+            stream => self.world.clients.take_stream(key, stream, exchange),
+        };
         let registration =
             Registration { key: exchange, client: key, stream: on_stream, logged, log_request };
         let mut edge = WorkerEdge { io: &mut *io, world: &mut self.world };
@@ -64,7 +67,7 @@ impl Worker {
             self.world.recorder.begun();
         }
         if stream == 0 {
-            if let Some(client) = self.world.clients.get_mut(key) {
+            if let Some(client) = self.world.clients.all.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
             }
             if !verdict.is_usual {
@@ -90,7 +93,7 @@ fn begin_record(
     arrival: &Arrival<'_>,
     clock: Clock,
 ) -> LogOutput {
-    let client = world.clients.get(client);
+    let client = world.clients.all.get(client);
     let begun = RequestStart {
         key,
         head: arrival.head,
@@ -109,7 +112,7 @@ fn begin_record(
 #[inline(never)]
 fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
     let exchange = worker.exchanges.get(exchange).and_then(Transaction::http);
-    if let (Some(exchange), Some(client)) = (exchange, worker.world.clients.get_mut(key)) {
+    if let (Some(exchange), Some(client)) = (exchange, worker.world.clients.all.get_mut(key)) {
         client.body = BodyDecoder::new(head.framing, exchange.ends.server.http.body_size_max);
     }
 }
@@ -125,7 +128,7 @@ impl World {
         input: &'a [u8],
     ) -> Option<Arrival<'a>> {
         let is_misdirected = self.is_misdirected(key, server, head, input);
-        let client = self.clients.get(key)?;
+        let client = self.clients.all.get(key)?;
         let is_looked_at = server.traffic.is_some() || server.waf.is_some();
         let from = is_looked_at.then(|| RequestOrigin {
             peer: client.address(),

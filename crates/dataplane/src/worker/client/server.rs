@@ -13,7 +13,7 @@ impl World {
     /// Updates the client's virtual server to the one in the latest table. Each request head uses the latest table.
     #[inline]
     pub fn refresh_server(&mut self, key: ClientKey) {
-        let client = self.clients.get(key);
+        let client = self.clients.all.get(key);
         if client.is_some_and(|client| client.generation != self.table.generation) {
             self.take_newest_server(key);
         }
@@ -22,11 +22,11 @@ impl World {
     #[cold]
     #[inline(never)]
     fn take_newest_server(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
+        let Some(client) = self.clients.all.get(key) else { return };
         let Some(server) = self.server_of(client).cloned() else {
             return;
         };
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.clients.all.get_mut(key) else { return };
         client.generation = self.table.generation;
         // The virtual server was replaced, or removed and added again. The connection is counted for the new one.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {

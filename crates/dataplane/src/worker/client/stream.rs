@@ -4,7 +4,7 @@
 //! waits per stream.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
+use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::messages::OwnAnswer;
@@ -17,135 +17,104 @@ use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
 
 use crate::worker::Worker;
+use crate::worker::agenda::Agenda;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::state::clients::Clients;
 use crate::worker::state::streams::{Stream, exchange_of};
-use crate::worker::world::World;
 
 /// The number of bytes that each stream sends in its turn, while several streams wait for the connection's window.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// Maximum number of streams, and of memory blocks for streams, that are stored for reuse.
-const SPARE_MAX: usize = 128;
-
-impl Worker {
-    /// Creates a stream for the next exchange, from reused memory if possible.
-    pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
-        let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
-        let spare = &mut self.world.spare;
-        if !http2.streams.has_room()
-            && let Some(room) = spare.stream_rooms.pop()
-        {
-            http2.streams.take_room(room);
-        }
-        let mut stream = spare.streams.pop().unwrap_or_default();
-        stream.exchange = Some(self.exchanges.next_key());
-        stream.out.id = id;
-        Some(http2.streams.insert(stream))
-    }
-}
-
-impl World {
-    /// Stores a stream for reuse.
-    fn give_stream(&mut self, mut stream: Box<Stream>) {
-        if self.spare.streams.len() < SPARE_MAX {
-            *stream = Stream::default();
-            self.spare.streams.push(stream);
-        }
-    }
-}
-
-impl WorkerEdge<'_> {
+impl Clients {
     /// Removes and closes the stream of an ended exchange.
-    pub fn end_stream(&mut self, ends: &mut TransactionEnds, end: StreamEnd) {
+    pub fn end_stream(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+        end: StreamEnd,
+    ) {
         let Some(stream) = ends.caller.take_stream() else { return };
         let Some(client) = ends.caller.client() else { return };
-        let http2 = self.world.clients.get_mut(client).and_then(|client| client.http2.as_mut());
+        let http2 = self.all.get_mut(client).and_then(|client| client.http2.as_mut());
         let Some(http2) = http2 else { return };
         let Some(mut stream) = http2.streams.remove(stream) else { return };
         http2.held.bytes -= stream.out.memory() + stream.head_bytes as usize;
-        if let Some(room) = http2.streams.give_room()
-            && room.capacity() <= SPARE_MAX
-            && self.world.spare.stream_rooms.len() < SPARE_MAX
-        {
-            self.world.spare.stream_rooms.push(room);
-        }
+        self.spare.give_room(&mut http2.streams);
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(client, out, end);
+        self.close_stream((io, agenda), client, out, end);
         let Stream { out: unsent, held, joined, .. } = &mut *stream;
-        unsent.clear(self.io);
-        held.clear(self.io);
-        joined.clear(self.io);
-        self.world.give_stream(stream);
+        unsent.clear(io);
+        held.clear(io);
+        joined.clear(io);
+        self.spare.give_stream(stream);
     }
-}
 
-impl WorkerEdge<'_> {
     /// Writes a head on the stream of an exchange, and returns its size in bytes.
-    pub fn send_stream_head(
+    pub fn send_head(
         &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
         ends: &mut TransactionEnds,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return 0 };
-        let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
-        else {
+        let Some(http2) = self.all.get_mut(client_key).and_then(|it| it.http2.as_mut()) else {
             return 0;
         };
         let Some(stream) = http2.streams.get(stream) else { return 0 };
-        http2.frames.have_buffer(self.io);
+        http2.frames.have_buffer(io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // This cannot fail: an exchange ends when its stream is closed, and only one head is written.
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
-        self.world.list_for_flush(client_key);
+        self.list_for_flush(agenda, client_key);
         bytes
     }
-}
 
-impl WorkerEdge<'_> {
     /// Sends data and its end on the client's stream.
     pub fn deliver(
         &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
         ends: &mut TransactionEnds,
         body: &[u8],
         pieces: &Pieces,
         end: End<'_>,
     ) {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return };
-        let Some(client) = self.world.clients.get_mut(client_key) else { return };
+        let Some(client) = self.all.get_mut(client_key) else { return };
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let before = stream.out.memory();
-        let sent = stream.out.send(self.io, client.token, &mut http2.frames, (body, pieces), end);
+        let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         ends.count_sent(sent);
-        self.flush_if_many_frames(client_key);
+        self.flush_if_many_frames((io, agenda), client_key);
     }
 
     /// Sends queued data within the client's windows, at most this many bytes. `None`: no data is queued, or the socket
     /// still has data to send.
-    fn send_waiting_response(
+    pub fn send_waiting_response(
         &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
         ends: &mut TransactionEnds,
         bytes_max: usize,
     ) -> Option<LetOut> {
         let Caller::Client(client_key, Some(stream)) = ends.caller else { return None };
-        let client = self.world.clients.get_mut(client_key)?;
+        let client = self.all.get_mut(client_key)?;
         let token = client.token;
-        let http2 = client.http2.as_mut().filter(|_| self.io.sockets.queued(token) == 0)?;
+        let http2 = client.http2.as_mut().filter(|_| io.sockets.queued(token) == 0)?;
         let stream = http2.streams.get_mut(stream).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
-        let sent = stream.out.send_waiting_data(self.io, token, &mut http2.frames, bytes_max);
+        let sent = stream.out.send_waiting_data(io, token, &mut http2.frames, bytes_max);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
-        http2.held.note_taken(sent.data_bytes, self.io.now_ms());
+        http2.held.note_taken(sent.data_bytes, io.now_ms());
         let is_behind = stream.out.is_behind();
         ends.count_sent(sent.bytes);
-        self.flush_if_many_frames(client_key);
+        self.flush_if_many_frames((io, agenda), client_key);
         Some(LetOut { data_bytes: sent.data_bytes, is_behind })
     }
 }
@@ -160,7 +129,11 @@ impl Worker {
         bytes_max: usize,
     ) -> bool {
         self.with_any(io, key, |it, at| {
-            let sent = at.send_waiting_response(it.ends_mut(), bytes_max);
+            let sent = at.world.clients.send_waiting_response(
+                (at.io, &mut at.world.agenda),
+                it.ends_mut(),
+                bytes_max,
+            );
             sent.is_some_and(|sent| it.client_let_out(at, &sent))
         })
     }
@@ -168,16 +141,16 @@ impl Worker {
     /// Sends waiting data after the windows of a connection have opened. Streams of equal urgency take turns; urgent ones
     /// are first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.has_opened = false;
         }
-        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+        let Some(http2) = self.world.clients.all.get(key).and_then(|it| it.http2.as_ref()) else {
             return;
         };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
             let transaction = self.exchanges.get(key);
-            let stream = transaction.and_then(|it| self.world.stream(it.ends()));
+            let stream = transaction.and_then(|it| self.world.clients.stream(it.ends()));
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
@@ -202,27 +175,40 @@ impl WorkerEdge<'_> {
         let fields = [("Date", date.http.as_bytes())];
         let response = answer.with(&fields, line.as_bytes());
         let has_body = own_response_has_body(&response);
-        let head_bytes = self.send_stream_head(ends, SendKind::Response, !has_body, |lines| {
-            write_own_response(&response, lines);
-        });
+        let head_bytes = self.world.clients.send_head(
+            (self.io, &mut self.world.agenda),
+            ends,
+            SendKind::Response,
+            !has_body,
+            |lines| {
+                write_own_response(&response, lines);
+            },
+        );
         ends.count_sent(head_bytes);
         if has_body {
-            self.deliver(ends, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.world.clients.deliver(
+                (self.io, &mut self.world.agenda),
+                ends,
+                response.body,
+                &Pieces::whole(response.body.len()),
+                End::Data,
+            );
         }
         self.world.wall = wall;
         ends.account.head_bytes_sent += head_bytes as u64;
     }
 }
 
-impl WorkerEdge<'_> {
+impl Clients {
     /// Sends a response generated by weir on a stream without an exchange.
-    pub fn send_own_without_exchange(
+    pub fn send_without_exchange(
         &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
         key: ClientKey,
         stream: u32,
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
-        let Some(client) = self.world.clients.get_mut(key) else { return OwnBytes::default() };
+        let Some(client) = self.all.get_mut(key) else { return OwnBytes::default() };
         let Some(http2) = &mut client.http2 else { return OwnBytes::default() };
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
@@ -239,22 +225,26 @@ impl WorkerEdge<'_> {
                 out.extend_from_slice(response.body);
             }
         }
-        let ends_ms = connection.leave_answered(stream, response.status, self.io.now_ms(), out);
+        let ends_ms = connection.leave_answered(stream, response.status, io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
         client.server.counters.bytes_sent.add(bytes);
-        self.arm(key, ends_ms.unwrap_or(u64::MAX));
-        self.world.list_for_flush(key);
+        self.arm(io, key, ends_ms.unwrap_or(u64::MAX));
+        self.list_for_flush(agenda, key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
 
     /// Sends the collected frames before the end of the turn, if there are many.
-    pub fn flush_if_many_frames(&mut self, key: ClientKey) {
-        let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
+    pub fn flush_if_many_frames(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        key: ClientKey,
+    ) {
+        let http2 = self.all.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
-            self.flush_http2(key);
+            self.flush((io, agenda), key);
         } else {
-            self.bound_untaken_data(key);
-            self.world.list_for_flush(key);
+            self.bound_untaken_data(io, key);
+            self.list_for_flush(agenda, key);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::EventLoop;
 use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
 use weir_exchange::edge::{Flow, Lag};
 use weir_exchange::parts::deferred_work::DeferredWork;
@@ -14,8 +15,10 @@ use weir_http::h1::{ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 
+use crate::worker::agenda::Agenda;
 use crate::worker::body::{self, Tail};
 use crate::worker::edge::WorkerEdge;
+use crate::worker::state::clients::Clients;
 
 impl WorkerEdge<'_> {
     /// Starts a message to the client; see [`weir_exchange::edge::Edge::head`].
@@ -38,9 +41,15 @@ impl WorkerEdge<'_> {
                 HeadKind::Interim => SendKind::Interim,
                 HeadKind::Final => SendKind::Response,
             };
-            let bytes = self.send_stream_head(ends, kind, is_end, |lines| {
-                write_response(head, input, &forward, edits, lines);
-            });
+            let bytes = self.world.clients.send_head(
+                (self.io, &mut self.world.agenda),
+                ends,
+                kind,
+                is_end,
+                |lines| {
+                    write_response(head, input, &forward, edits, lines);
+                },
+            );
             ends.count_sent(bytes);
             bytes
         } else {
@@ -61,9 +70,15 @@ impl WorkerEdge<'_> {
         let ClientBodyPart { input, pieces, framing, end, is_last } = *body;
         if ends.caller.stream().is_some() {
             if !framing.is_empty() {
-                self.deliver(ends, input, pieces, end);
+                self.world.clients.deliver(
+                    (self.io, &mut self.world.agenda),
+                    ends,
+                    input,
+                    pieces,
+                    end,
+                );
             }
-        } else if let Some(client) = self.world.clients.find(ends.caller.client()) {
+        } else if let Some(client) = self.world.clients.all.find(ends.caller.client()) {
             let tail = Tail::of(&mut self.world.tools.scratch, framing, end);
             let sent = body::send(&mut head, framing, input, pieces, tail.bytes(), |parts| {
                 if is_last {
@@ -88,74 +103,87 @@ impl WorkerEdge<'_> {
         ends.account.bytes_sent += sent.bytes;
         ends.account.head_bytes_sent += sent.head_bytes;
     }
+}
 
+impl Clients {
     /// Sends bytes of a tunnel to the client. A stream carries the end with the last ones.
-    pub fn send_bytes(&mut self, ends: &mut TransactionEnds, bytes: &[u8], end: End<'_>) {
+    pub fn send_bytes(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+        bytes: &[u8],
+        end: End<'_>,
+    ) {
         if ends.caller.stream().is_some() {
-            let Some(stream) = self.world.stream_mut(ends) else { return };
+            let Some(stream) = self.stream_mut(ends) else { return };
             stream.is_end_told |= !matches!(end, End::No);
-            return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), end);
+            return self.deliver((io, agenda), ends, bytes, &Pieces::whole(bytes.len()), end);
         }
-        let Some(client) = self.world.clients.find(ends.caller.client()) else { return };
-        self.io.send(client.token, &[IoSlice::new(bytes)]);
+        let Some(client) = self.all.find(ends.caller.client()) else { return };
+        io.send(client.token, &[IoSlice::new(bytes)]);
         ends.count_sent(bytes.len());
     }
 
     /// Ends the sending direction to the client with END_STREAM or FIN.
-    pub fn end_client(&mut self, ends: &mut TransactionEnds) {
+    pub fn half_close(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+    ) {
         if ends.caller.stream().is_some() {
-            let Some(stream) = self.world.stream_mut(ends) else { return };
+            let Some(stream) = self.stream_mut(ends) else { return };
             if !std::mem::replace(&mut stream.is_end_told, true) {
-                self.deliver(ends, b"", &Pieces::whole(0), End::Data);
+                self.deliver((io, agenda), ends, b"", &Pieces::whole(0), End::Data);
             }
-        } else if let Some(client) = self.world.clients.find(ends.caller.client()) {
-            self.io.shut_write(client.token);
+        } else if let Some(client) = self.all.find(ends.caller.client()) {
+            io.shut_write(client.token);
         }
     }
-}
 
-impl WorkerEdge<'_> {
     /// Whether the client has received the data that was sent to it.
-    pub fn client_lag(&mut self, ends: &TransactionEnds) -> Lag {
-        if self.world.stream(ends).is_some_and(|stream| stream.out.is_behind()) {
+    pub fn lag(&mut self, io: &mut EventLoop, ends: &TransactionEnds) -> Lag {
+        if self.stream(ends).is_some_and(|stream| stream.out.is_behind()) {
             return Lag::Behind;
         }
-        match self.world.clients.find(ends.caller.client()) {
-            Some(client) if self.io.sockets.queued(client.token) > 0 => {
-                match ends.caller.stream() {
-                    Some(_) => Lag::Others,
-                    None => Lag::Behind,
-                }
-            }
+        match self.all.find(ends.caller.client()) {
+            Some(client) if io.sockets.queued(client.token) > 0 => match ends.caller.stream() {
+                Some(_) => Lag::Others,
+                None => Lag::Behind,
+            },
             _ => Lag::None,
         }
     }
 
     /// Sets or removes the deadline of the client.
     #[inline]
-    pub fn set_client_due(&mut self, ends: &mut TransactionEnds, at_ms: Option<u64>) {
+    pub fn set_due(&mut self, io: &mut EventLoop, ends: &mut TransactionEnds, at_ms: Option<u64>) {
         let Some(client) = ends.caller.client() else { return };
-        if let Some(stream) = self.world.stream_mut(ends) {
+        if let Some(stream) = self.stream_mut(ends) {
             stream.deadline_ms = at_ms;
             if let Some(at_ms) = at_ms {
-                self.arm(client, at_ms);
+                self.arm(io, client, at_ms);
             }
-        } else if let Some(client) = self.world.clients.get(client) {
+        } else if let Some(client) = self.all.get(client) {
             match at_ms {
-                Some(at_ms) => self.io.set_deadline(client.token, at_ms),
-                None => self.io.clear_deadline(client.token),
+                Some(at_ms) => io.set_deadline(client.token, at_ms),
+                None => io.clear_deadline(client.token),
             }
         }
     }
 
-    /// Pauses a client with HTTP/1, or returns window to a stream. [`Self::let_client_send`] resumes a paused client.
+    /// Pauses a client with HTTP/1, or returns window to a stream. [`WorkerEdge::let_client_send`] resumes a paused client.
     #[inline]
-    pub fn set_client_flow(&mut self, ends: &mut TransactionEnds, flow: Flow) {
+    pub fn set_flow(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+        flow: Flow,
+    ) {
         match flow {
-            Flow::Window if ends.caller.stream().is_some() => self.give_window(ends),
+            Flow::Window if ends.caller.stream().is_some() => self.give_window(agenda, ends),
             Flow::Stop if ends.caller.stream().is_none() => {
-                if let Some(client) = self.world.clients.find(ends.caller.client()) {
-                    self.io.sockets.pause(client.token);
+                if let Some(client) = self.all.find(ends.caller.client()) {
+                    io.sockets.pause(client.token);
                 }
             }
             Flow::Window | Flow::Stop => {}
@@ -166,29 +194,34 @@ impl WorkerEdge<'_> {
     }
 
     /// Returns window for the forwarded bytes of a client's stream, and of its connection.
-    fn give_window(&mut self, ends: &mut TransactionEnds) {
-        let Some(stream) = self.world.stream_mut(ends) else { return };
+    fn give_window(&mut self, agenda: &mut Agenda, ends: &mut TransactionEnds) {
+        let Some(stream) = self.stream_mut(ends) else { return };
         // Data that waits for a member, for a tunnel, or for the rest of a read was not forwarded yet.
         let held = (stream.held.bytes() + stream.joined.bytes()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
         if let Some(client) = ends.caller.client() {
-            self.world.release(client, id, bytes);
+            self.release(agenda, client, id, bytes);
         }
     }
 
     /// The deadline of a client that receives data slowly; 0: there is no sign of progress. If data of this stream waits for
     /// a window, the deadline is for that window. Otherwise progress of the connection extends it, while the member is
     /// paused.
-    pub fn client_patience_until_ms(&mut self, ends: &TransactionEnds, timeout_ms: u64) -> u64 {
-        let Some(client) = self.world.clients.find(ends.caller.client()) else { return 0 };
-        let Some(stream) = self.world.stream(ends) else {
-            return self.io.patience_until_ms(client.token, timeout_ms);
+    pub fn patience_until_ms(
+        &mut self,
+        io: &mut EventLoop,
+        ends: &TransactionEnds,
+        timeout_ms: u64,
+    ) -> u64 {
+        let Some(client) = self.all.find(ends.caller.client()) else { return 0 };
+        let Some(stream) = self.stream(ends) else {
+            return io.patience_until_ms(client.token, timeout_ms);
         };
         match client.window_until_ms(stream, timeout_ms) {
             Some(until_ms) => until_ms,
             None if !ends.is_member_stopped => 0,
-            None => self.io.patience_until_ms(client.token, timeout_ms),
+            None => io.patience_until_ms(client.token, timeout_ms),
         }
     }
 }
@@ -199,35 +232,38 @@ impl WorkerEdge<'_> {
     pub fn let_client_send(&mut self, ends: &mut TransactionEnds) -> Option<(Vec<u8>, OwnedEnd)> {
         if ends.caller.stream().is_none() {
             let key = ends.caller.client()?;
-            let client = self.world.clients.get(key)?;
+            let client = self.world.clients.all.get(key)?;
             self.io.sockets.resume(client.token);
             if client.has_input() {
                 self.world.tools.deferred_work.push(DeferredWork::Client(key));
             }
             return None;
         }
-        let stream = self.world.stream_mut(ends)?;
+        let stream = self.world.clients.stream_mut(ends)?;
         Some(stream.held.take())
     }
+}
 
+impl Clients {
     /// Stores data of the client's stream. The stream's window limits the size.
-    pub fn hold_client_data(
+    pub fn hold(
         &mut self,
+        io: &mut EventLoop,
         ends: &mut TransactionEnds,
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let stream = self.world.stream_mut(ends);
+        let stream = self.stream_mut(ends);
         debug_assert!(stream.is_some(), "what has a connection for itself is not read ahead");
         if let Some(stream) = stream {
-            pieces.of(input).for_each(|data| stream.held.push(self.io, data));
+            pieces.of(input).for_each(|data| stream.held.push(io, data));
             stream.held.set_end(end);
         }
     }
 
     /// Whether the client of an HTTP/1 connection has sent FIN, and all its data was processed.
-    pub fn has_client_ended(&self, ends: &TransactionEnds) -> bool {
-        let client = self.world.clients.find(ends.caller.client());
+    pub fn has_ended(&self, ends: &TransactionEnds) -> bool {
+        let client = self.all.find(ends.caller.client());
         let client = client.filter(|_| ends.caller.stream().is_none());
         client.is_some_and(|client| client.ended && !client.has_input())
     }

@@ -24,11 +24,11 @@ pub fn keep_for_its_client(edge: &mut WorkerEdge<'_>, key: ConnectionKey, ends: 
     };
     let now_ms = edge.io.now_ms();
     let (Some(connection), Some(client_key)) =
-        (edge.world.members.get_mut(key), ends.caller.client())
+        (edge.world.members.all.get_mut(key), ends.caller.client())
     else {
         return edge.close_member(key);
     };
-    let Some(client) = edge.world.clients.get_mut(client_key) else {
+    let Some(client) = edge.world.clients.all.get_mut(client_key) else {
         return edge.close_member(key);
     };
     client.special.has_bound = true;
@@ -45,7 +45,7 @@ pub fn keep_for_its_client(edge: &mut WorkerEdge<'_>, key: ConnectionKey, ends: 
         Some(idle_ms) => edge.io.set_deadline(connection.token, now_ms + idle_ms),
         None => edge.io.clear_deadline(connection.token),
     }
-    let superfluous = edge.world.of_clients.bound.entry(client_key.to_bits()).or_default().add(key);
+    let superfluous = edge.world.bound.entry(client_key.to_bits()).or_default().add(key);
     if let Some(superfluous) = superfluous {
         edge.close_member(superfluous);
     }
@@ -58,8 +58,8 @@ fn idle_ms(
     ends: &TransactionEnds,
 ) -> Option<Option<u64>> {
     let workers = edge.world.counters.workers();
-    let client = edge.world.clients.find(ends.caller.client())?;
-    let connection = edge.world.members.get(key)?;
+    let client = edge.world.clients.all.find(ends.caller.client())?;
+    let connection = edge.world.members.all.get(key)?;
     let local = Rc::clone(&connection.member);
     let may_be_kept = connection.sharing.is_bound
         && connection.keep
@@ -84,15 +84,15 @@ fn idle_ms(
 
 /// Takes an idle connection from the client to which it belongs. The caller uses or closes it.
 pub fn unbind(world: &mut World, key: ConnectionKey) {
-    let Some(connection) = world.members.get_mut(key) else { return };
+    let Some(connection) = world.members.all.get_mut(key) else { return };
     let Some(client) = connection.sharing.bound_to.take() else { return };
     connection.member.bound.borrow_mut().retain(|other| *other != key);
     connection.member.counters.connections_idle.subtract(1);
-    let Some(bound) = world.of_clients.bound.get_mut(&client.to_bits()) else { return };
+    let Some(bound) = world.bound.get_mut(&client.to_bits()) else { return };
     bound.remove(key);
     if bound.keys().is_empty() {
-        world.of_clients.bound.remove(&client.to_bits());
-        if let Some(client) = world.clients.get_mut(client) {
+        world.bound.remove(&client.to_bits());
+        if let Some(client) = world.clients.all.get_mut(client) {
             client.special.has_bound = false;
         }
     }
@@ -101,10 +101,10 @@ pub fn unbind(world: &mut World, key: ConnectionKey) {
 /// Closes the idle connections that belong to a client which sends no further request.
 pub fn close_all(edge: &mut WorkerEdge<'_>, client: ClientKey) {
     let has_bound = |client: &mut Client| std::mem::take(&mut client.special.has_bound);
-    if !edge.world.clients.get_mut(client).is_some_and(has_bound) {
+    if !edge.world.clients.all.get_mut(client).is_some_and(has_bound) {
         return;
     }
-    let bound = edge.world.of_clients.bound.remove(&client.to_bits());
+    let bound = edge.world.bound.remove(&client.to_bits());
     for key in bound.iter().flat_map(|bound| bound.keys()) {
         edge.close_member(*key);
     }

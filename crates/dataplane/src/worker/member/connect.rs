@@ -23,6 +23,7 @@ use crate::worker::member::tls::session;
 use crate::worker::state::bound_connections::ConnectionSharing;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
+use crate::worker::state::members::Members;
 use crate::worker::state::streams::MemberStream;
 
 /// Maximum idle time of a connection that is reused for a request that cannot be repeated. The member may be about to close
@@ -62,7 +63,7 @@ fn open_for(
     member: &LocalMember,
     owner: Owner,
 ) -> Result<Token, Errno> {
-    let client = edge.world.clients.find_mut(ends.caller.client());
+    let client = edge.world.clients.all.find_mut(ends.caller.client());
     open_socket(edge.io, &ends.tries.pool, client, &member.live.address, owner)
 }
 
@@ -81,7 +82,7 @@ pub fn take_usual(
     }
     let newest = local.idle.borrow().last().copied();
     if let Some(connection_key) = newest {
-        let Some(connection) = edge.world.members.get_mut(connection_key) else {
+        let Some(connection) = edge.world.members.all.get_mut(connection_key) else {
             debug_assert!(false, "a connection that is closed is not kept");
             local.idle.borrow_mut().pop();
             counters.connections_idle.subtract(1);
@@ -177,7 +178,7 @@ impl WorkerEdge<'_> {
         let by_ms = self.io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !need.is_fresh();
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(owner_key(self.world.members.next_key()));
+        let owner = Owner::Member(owner_key(self.world.members.all.next_key()));
         let token = open_or_make_room(self, ends, &local, owner)?;
         self.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
@@ -203,7 +204,7 @@ impl WorkerEdge<'_> {
         let connections_max = settings.members[member as usize].connections_max;
         let is_bound = need.is_authenticating() && settings.reuse.binds;
         ends.account.is_bound = is_bound;
-        let connection_key = self.world.members.insert(MemberConnection {
+        let connection_key = self.world.members.all.insert(MemberConnection {
             connections_max,
             exchange: (!is_multiplexed).then_some(ends.key),
             http2,
@@ -224,14 +225,14 @@ impl WorkerEdge<'_> {
         ends.account.times.connect(0);
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
-            self.join_connection(ends, connection_key, need);
+            self.world.members.join(ends, connection_key, need);
         }
         Ok(())
     }
 
     /// Writes the PROXY header for the client of the exchange.
     fn write_preface(&mut self, ends: &TransactionEnds, version: ProxyVersion, out: &mut Vec<u8>) {
-        let named = self.world.clients.find_mut(ends.caller.client()).and_then(|client| {
+        let named = self.world.clients.all.find_mut(ends.caller.client()).and_then(|client| {
             client.destination.learn(self.io, client.token);
             client.address().zip(client.destination.address())
         });
@@ -271,7 +272,7 @@ impl WorkerEdge<'_> {
         }
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = self.world.members.get(candidate) else { return false };
+            let Some(connection) = self.world.members.all.get(candidate) else { return false };
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || (is_spoken_to_alike(other, settings) && other.http2 == settings.http2);
@@ -284,7 +285,7 @@ impl WorkerEdge<'_> {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.all.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
@@ -295,18 +296,20 @@ impl WorkerEdge<'_> {
             (attempt.may_be_stale, attempt.sent_before) = (is_open, 0);
         }
         ends.account.times.connect(if is_open { self.io.clock().now_us() } else { 0 });
-        self.join_connection(ends, connection_key, need);
+        self.world.members.join(ends, connection_key, need);
         true
     }
+}
 
+impl Members {
     /// Adds a stream for an exchange to this connection. The stream is opened later.
-    pub fn join_connection(
+    pub fn join(
         &mut self,
         ends: &mut TransactionEnds,
         connection_key: ConnectionKey,
         need: ConnectionNeed,
     ) {
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.all.get_mut(connection_key) else { return };
         let is_bound = connection.sharing.is_bound;
         if let Some(http2) = &mut connection.http2 {
             http2.is_tunnels = need.is_tunnel || is_bound;

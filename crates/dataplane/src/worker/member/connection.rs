@@ -53,7 +53,7 @@ impl WorkerEdge<'_> {
     /// Stores a connection as idle for another request, or closes it if it cannot be reused.
     pub fn keep_connection(&mut self, key: ConnectionKey, ends: &TransactionEnds) {
         let now_ms = self.io.now_ms();
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
         // that the member has not received completely.
         if !self.io.sockets.is_quiet(connection.token) {
@@ -96,8 +96,8 @@ impl WorkerEdge<'_> {
     /// Removes a member connection. The caller handles its socket and its exchange.
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
         bound_connections::unbind(self.world, key);
-        self.count_sent_to_member(key);
-        let connection = self.world.members.remove(key)?;
+        self.world.members.count_sent(self.io, key);
+        let connection = self.world.members.all.remove(key)?;
         self.world.tools.encoders.let_go(connection.whole_bytes);
         let counters = &connection.member.counters;
         counters.connections_open.subtract(1);
@@ -124,7 +124,7 @@ impl WorkerEdge<'_> {
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
-            let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+            let http2 = self.world.members.all.get(key).and_then(|it| it.http2.as_ref());
             if http2.is_some_and(|http2| http2.is_resting) {
                 self.end_member_http2(key);
             }

@@ -54,7 +54,7 @@ fn take_particular(
     take_usual(edge, ends, (member, local), need)?;
     if need.is_authenticating() {
         let key = ends.phase.connection();
-        let connection = key.and_then(|key| edge.world.members.get_mut(key));
+        let connection = key.and_then(|key| edge.world.members.all.get_mut(key));
         ends.account.is_bound = connection.is_some_and(MemberConnection::bind);
     }
     Ok(())
@@ -69,24 +69,24 @@ fn take_bound(
 ) -> bool {
     let Some(client) = ends.caller.client() else { return false };
     loop {
-        let Some(bound) = edge.world.of_clients.bound.get(&client.to_bits()) else {
+        let Some(bound) = edge.world.bound.get(&client.to_bits()) else {
             return false;
         };
         let is_of_member = |key: &&ConnectionKey| {
-            let connection = edge.world.members.get(**key);
+            let connection = edge.world.members.all.get(**key);
             connection.is_some_and(|connection| Rc::ptr_eq(&connection.member, local))
         };
         let Some(key) = bound.keys().iter().rev().find(is_of_member).copied() else {
             return false;
         };
-        let Some(connection) = edge.world.members.get(key) else { return false };
+        let Some(connection) = edge.world.members.all.get(key) else { return false };
         let (one, other) = (connection.pool.settings(), ends.tries.pool.settings());
         if edge.io.sockets.has_news(connection.token) || !is_spoken_to_alike(one, other) {
             edge.close_member(key);
             continue;
         }
         unbind(edge.world, key);
-        let Some(connection) = edge.world.members.get_mut(key) else { return false };
+        let Some(connection) = edge.world.members.all.get_mut(key) else { return false };
         use_idle(edge.io, connection, ends, key);
         ends.account.is_bound = true;
         return true;

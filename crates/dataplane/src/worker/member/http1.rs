@@ -9,10 +9,9 @@ use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::phase::Phase;
 use weir_exchange::parts::pieces::{self, AfterData, Pieces};
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::response_data::ForwardResult;
-use weir_exchange::transaction::trailers;
+use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, ParseProgress, parse_response_of_member, parse_trailers_of_member,
@@ -28,7 +27,7 @@ impl Worker {
         if rest.is_empty() {
             return;
         }
-        if let Some(connection) = self.world.members.get_mut(key) {
+        if let Some(connection) = self.world.members.all.get_mut(key) {
             let Some(exchange) = connection.exchange else {
                 return;
             };
@@ -119,7 +118,7 @@ impl Worker {
         let step = match parsed {
             Ok(ParseProgress::Partial) => Step::More(0),
             Ok(ParseProgress::Complete { length }) if head.is_interim() => {
-                if let Some(connection) = self.world.members.get(key) {
+                if let Some(connection) = self.world.members.all.get(key) {
                     connection.count_flaws(head.flaws);
                 }
                 self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
@@ -185,7 +184,7 @@ impl Worker {
             self.connection_lost(io, key, MemberFailure::Malformed);
             return false;
         }
-        if let Some(connection) = self.world.members.get(key) {
+        if let Some(connection) = self.world.members.all.get(key) {
             connection.count_flaws(head.flaws);
         }
         self.with(io, exchange_key, |it, at| {
@@ -204,7 +203,7 @@ impl Worker {
         head: (&ResponseHead, &[u8]),
         (length, received): (usize, usize),
     ) -> bool {
-        let Some(connection) = self.world.members.get_mut(key) else { return false };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return false };
         let encoders = &mut self.world.tools.encoders;
         if connection.whole_bytes > 0 {
             debug_assert!(received >= connection.whole_bytes, "it was waited for");
@@ -244,7 +243,7 @@ fn begin_response(
     fields: &mut Vec<Field>,
 ) -> Step {
     let taken = it.ends.tries.pool.settings().lenient;
-    let Some(connection) = at.world.members.get_mut(key) else { return Step::Over };
+    let Some(connection) = at.world.members.all.get_mut(key) else { return Step::Over };
     connection.body = BodyDecoder::of_member(head.framing, taken);
     connection.body.note_flaws(head.flaws);
     connection.keep = head.keep_alive;
@@ -266,7 +265,7 @@ fn pass_body(
     input: &[u8],
     fields: &mut Vec<Field>,
 ) -> Step {
-    let Some(connection) = at.world.members.get_mut(key) else {
+    let Some(connection) = at.world.members.all.get_mut(key) else {
         at.world.tools.scratch.give(head);
         return Step::Over;
     };

@@ -10,20 +10,19 @@ use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::{MemberFailure, Progress};
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::lost_streams::is_whole_without_trailers;
-use weir_exchange::transaction::trailers;
+use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{AnsweredRequest, read_response, read_trailers};
 use weir_http::h2::{ErrorCode, Event, HeadersKind, ReceiveResult, ResetBy, is_whole};
 
 use crate::worker::Worker;
-use crate::worker::agenda::{Due, Task};
+use crate::worker::agenda::{Agenda, Due};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::member::MemberConnection;
+use crate::worker::state::members::{Members, StreamOf};
 use crate::worker::state::streams::{MemberStream, exchange_of};
-use crate::worker::world::{StreamOf, World};
 
 impl WorkerEdge<'_> {
     /// Removes an exchange from its member connection. Returns whether its stream was open.
@@ -32,7 +31,7 @@ impl WorkerEdge<'_> {
         let Some(Link { connection: connection_key, stream: Some(stream) }) = link else {
             return false;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.all.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(mut stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -42,22 +41,20 @@ impl WorkerEdge<'_> {
         }
         stream.joined.clear(self.io);
         stream.out.clear(self.io);
-        self.watch_exhausted_window(connection_key);
-        self.world.list_member_for_flush(connection_key);
-        let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        self.world.members.watch_exhausted_window(self.io, connection_key);
+        self.world.members.list_for_flush(&mut self.world.agenda, connection_key);
+        let http2 = self.world.members.all.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
             self.rest_connection(connection_key);
         }
         stream.out.id != 0
     }
-}
 
-impl WorkerEdge<'_> {
     /// Handles a connection without streams, which stays open for the next request or is closed.
     fn rest_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let is_draining = self.world.is_draining();
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
@@ -75,12 +72,12 @@ impl WorkerEdge<'_> {
         http2.is_leaving |= !is_kept;
         // The timer closes the connection, because the caller may still use it.
         let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
-        self.arm_member(key, until_ms);
+        self.world.members.arm(self.io, key, until_ms);
     }
 
     /// Ends a connection without streams. Queued data is still sent, such as the end of a tunnel whose exchange has ended.
     pub fn end_member_http2(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
@@ -92,10 +89,10 @@ impl WorkerEdge<'_> {
     }
 }
 
-impl WorkerEdge<'_> {
+impl Members {
     /// Returns window to the member for forwarded bytes.
-    pub fn give_member_window(&mut self, ends: &mut TransactionEnds) {
-        let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
+    pub fn give_window(&mut self, agenda: &mut Agenda, ends: &mut TransactionEnds) {
+        let Some(StreamOf { key, frames, stream, .. }) = self.stream_mut(ends) else {
             return;
         };
         // Data that waits for the rest of a read was not forwarded yet.
@@ -103,57 +100,42 @@ impl WorkerEdge<'_> {
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             frames.connection.release(stream.out.id, bytes, &mut frames.out);
-            self.world.list_member_for_flush(key);
+            self.list_for_flush(agenda, key);
         }
     }
-}
 
-impl WorkerEdge<'_> {
     /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
-    pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+    pub fn arm(&mut self, io: &mut EventLoop, key: ConnectionKey, at_ms: u64) {
+        let Some(connection) = self.all.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
             && at_ms < http2.timer_ms
         {
             http2.timer_ms = at_ms;
-            self.io.set_deadline(connection.token, at_ms);
+            io.set_deadline(connection.token, at_ms);
         }
     }
-}
 
-impl World {
-    /// Has the frames of a connection sent at the end of the turn.
-    pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
-        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
-            && !std::mem::replace(&mut http2.is_listed, true)
-        {
-            self.agenda.add(Task::FlushMember(key));
-        }
-    }
-}
-
-impl WorkerEdge<'_> {
     /// Sends the queued frames of a connection at the end of a turn.
-    pub fn flush_member(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+    pub fn flush(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.all.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.is_listed = false;
-        http2.frames.flush(self.io, connection.token);
-        self.count_sent_to_member(key);
+        http2.frames.flush(io, connection.token);
+        self.count_sent(io, key);
     }
 }
 
 impl Worker {
     /// Handles an opened connection, whose TLS handshake is complete.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         io.clear_deadline(connection.token);
         let exchanges = http2.streams.exchanges();
         if exchanges.is_empty() {
             let now_ms = io.now_ms();
-            self.edge(io).arm_member(key, now_ms);
+            self.world.members.arm(io, key, now_ms);
         }
         for exchange_key in exchanges {
             if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
@@ -161,14 +143,15 @@ impl Worker {
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
-        self.edge(io).watch_exhausted_window(key);
+        self.world.members.watch_exhausted_window(io, key);
     }
 
     /// Processes bytes of a member.
     pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
         let mut block = self.inbox.member_block.take().unwrap_or_default();
         let mut at = 0;
-        while let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        while let Some(http2) = self.world.members.all.get_mut(key).and_then(|it| it.http2.as_mut())
+        {
             let (rest, frames) = (&input[at..], &mut http2.frames);
             match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
                 Ok(ReceiveResult { event: Event::NeedMore, .. }) => break,
@@ -185,9 +168,9 @@ impl Worker {
         }
         self.run_due(io, Due::EndOfRead);
         self.inbox.member_block = Some(block);
-        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.members.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
             http2.received_ms = io.now_ms();
-            self.world.list_member_for_flush(key);
+            self.world.members.list_for_flush(&mut self.world.agenda, key);
         }
     }
 
@@ -195,7 +178,7 @@ impl Worker {
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
         let ends = self.exchanges.get(exchange_key)?.ends();
-        let is_on = self.world.member_stream(ends).is_some_and(|it| it.out.id == stream);
+        let is_on = self.world.members.stream(ends).is_some_and(|it| it.out.id == stream);
         (is_on && ends.phase.connection() == Some(key)).then_some(exchange_key)
     }
 
@@ -219,7 +202,7 @@ impl Worker {
                 let data = &input[start..end];
                 let Some(exchange) = self.exchange_on(key, stream, tag) else {
                     if let Some(http2) =
-                        self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                        self.world.members.all.get_mut(key).and_then(|it| it.http2.as_mut())
                     {
                         let (frames, bytes) = (&mut http2.frames, data.len() as u32);
                         frames.connection.release(stream, bytes, &mut frames.out);
@@ -238,7 +221,7 @@ impl Worker {
             }
             Event::Goaway { last_stream, .. } => member_goes_away(self, io, key, last_stream),
             Event::WindowOpened { stream: Some(stream) } => {
-                let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+                let http2 = self.world.members.all.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
                     self.send_waiting_data_of(io, exchange);
@@ -246,7 +229,7 @@ impl Worker {
             }
             Event::WindowOpened { stream: None } => self.send_waiting_requests(io, key),
             Event::SettingsChanged => {
-                let Some(connection) = self.world.members.get_mut(key) else { return };
+                let Some(connection) = self.world.members.all.get_mut(key) else { return };
                 if let Some(http2) = &mut connection.http2 {
                     http2.has_settings = true;
                     let streams_max = http2.frames.connection.peer_settings().streams_max;
@@ -284,7 +267,7 @@ impl Worker {
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let taken = exchange.ends.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
-        if let Some(connection) = self.world.members.get(key)
+        if let Some(connection) = self.world.members.all.get(key)
             && read.is_ok()
             && !head.flaws.is_empty()
         {
@@ -358,7 +341,7 @@ impl Worker {
         // Trailers have ended the stream already. To a client of HTTP/1 they say nothing about a response of known length.
         let it = self.exchanges.get(exchange).and_then(Transaction::http);
         let is_whole = it.is_some_and(is_whole_without_trailers);
-        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+        if let Some(http2) = self.world.members.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
             // The next read reports too many refused streams as a connection error.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
@@ -371,7 +354,7 @@ impl Worker {
 
 /// The member takes no further requests on a connection: each above `last_stream` is retried elsewhere or ends.
 fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey, last_stream: u32) {
-    let Some(http2) = worker.world.members.get(key).and_then(|it| it.http2.as_ref()) else {
+    let Some(http2) = worker.world.members.all.get(key).and_then(|it| it.http2.as_ref()) else {
         return;
     };
     let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
@@ -394,7 +377,7 @@ fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey,
     }
     if is_idle {
         let now_ms = io.now_ms();
-        worker.edge(io).arm_member(key, now_ms);
+        worker.world.members.arm(io, key, now_ms);
     }
 }
 
@@ -431,8 +414,10 @@ impl Worker {
     /// Sends more of this request, if the member's windows allow it.
     fn send_waiting_data_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
-            if at.send_waiting_request(it.ends_mut()) && !it.is_member_backed_up(at) {
-                if let Some(StreamOf { stream, .. }) = at.world.member_stream_mut(it.ends()) {
+            if at.world.members.send_waiting_request((at.io, &mut at.world.agenda), it.ends_mut())
+                && !it.is_member_backed_up(at)
+            {
+                if let Some(StreamOf { stream, .. }) = at.world.members.stream_mut(it.ends()) {
                     stream.was_backed_up = false;
                 }
                 it.member_took(at);
@@ -443,26 +428,29 @@ impl Worker {
     /// Sends more of all requests, after the connection's window has opened or its socket has room again.
     fn send_waiting_requests(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
-        let connection = self.world.members.get(key);
+        let connection = self.world.members.all.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
             self.send_waiting_data_of(io, exchange);
         }
     }
 }
 
-impl WorkerEdge<'_> {
+impl Members {
     /// Sends queued data of a request within the member's windows. Returns whether any data was queued.
-    fn send_waiting_request(&mut self, ends: &mut TransactionEnds) -> bool {
-        let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
-        else {
+    pub fn send_waiting_request(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+    ) -> bool {
+        let Some(StreamOf { key, token, frames, stream }) = self.stream_mut(ends) else {
             return false;
         };
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.send_waiting_data(self.io, token, frames, usize::MAX);
-        self.note_window(key);
-        self.world.list_member_for_flush(key);
+        stream.out.send_waiting_data(io, token, frames, usize::MAX);
+        self.note_window(key, io.now_ms());
+        self.list_for_flush(agenda, key);
         true
     }
 }
@@ -470,17 +458,17 @@ impl WorkerEdge<'_> {
 impl Worker {
     /// Continues the requests of a connection after all data queued on its socket was sent.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let connection = self.world.members.get(key);
+        let connection = self.world.members.all.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
             let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
             if ends.phase.connection() != Some(key) {
                 continue;
             }
-            if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
+            if self.world.members.stream(ends).is_some_and(MemberStream::is_behind) {
                 self.send_waiting_data_of(io, exchange);
                 continue;
             }
-            let stream = self.world.member_stream_mut(ends).map(|it| it.stream);
+            let stream = self.world.members.stream_mut(ends).map(|it| it.stream);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.with_any(io, exchange, |it, at| it.member_took(at));
             }
@@ -490,7 +478,7 @@ impl Worker {
     /// Handles the timer of a connection.
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let is_connecting = connection.connecting;
         let idle_timeout_ms = connection.pool.settings().reuse.idle_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
@@ -500,20 +488,20 @@ impl Worker {
             if open_by_ms <= now_ms {
                 return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
             }
-            return self.edge(io).arm_member(key, open_by_ms);
+            return self.world.members.arm(io, key, open_by_ms);
         }
         if http2.streams.is_empty() {
             let until_ms = http2.rests_until_ms(idle_timeout_ms);
             if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
                 return self.edge(io).end_member_http2(key);
             }
-            return self.edge(io).arm_member(key, until_ms);
+            return self.world.members.arm(io, key, until_ms);
         }
         let exchanges = http2.streams.exchanges();
         self.move_off_exhausted_window(io, key);
         for exchange in exchanges {
             self.member_stream_timer(io, key, exchange);
-            if !self.world.members.contains(key) {
+            if !self.world.members.all.contains(key) {
                 return;
             }
         }
@@ -533,9 +521,9 @@ impl Worker {
         if exchange.ends.phase.connection() != Some(key) {
             return;
         }
-        let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
+        let awaits_settings = self.world.members.awaits_settings(&exchange.ends, &exchange.request);
         // For a request that waits for the window, `move_off_exhausted_window` checks the time.
-        let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
+        let stream = self.world.members.stream(&exchange.ends).filter(|it| !it.awaits_window);
         let Some(stream) = stream else { return };
         let Some(deadline_ms) = stream.deadline_ms else { return };
         // A member that has not received the request cannot answer yet, so its progress extends the deadline. Requests
@@ -544,7 +532,7 @@ impl Worker {
         let id = stream.out.id;
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
         let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let until_ms = match deadline_ms <= now_ms && may_be_behind {
             true => io.patience_until_ms(connection.token, timeout_ms),
             false => deadline_ms,

@@ -10,10 +10,9 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::edge::WorkerEdge;
 use crate::worker::state::member_http2::MemberHttp2;
+use crate::worker::state::members::{Members, StreamOf};
 use crate::worker::state::streams::MemberStream;
-use crate::worker::world::{StreamOf, World};
 
 /// Time after which an exhausted window is expected to stay exhausted.
 const SHUT_MS_MAX: u64 = 1_000;
@@ -37,55 +36,51 @@ impl MemberHttp2 {
     }
 }
 
-impl WorkerEdge<'_> {
+impl Members {
     /// Updates the state of the window after data was sent or the window has opened.
-    pub fn note_window(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+    pub fn note_window(&mut self, key: ConnectionKey, now_ms: u64) {
+        let Some(connection) = self.all.get_mut(key) else { return };
         // Before the connection is open, the member cannot open the window.
         if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
             let is_shut = http2.frames.connection.is_send_window_shut();
-            let since_ms = http2.shut_since_ms.unwrap_or(self.io.now_ms());
+            let since_ms = http2.shut_since_ms.unwrap_or(now_ms);
             http2.shut_since_ms = is_shut.then_some(since_ms);
         }
     }
 
     /// Sets the timer of a connection whose window is exhausted, if requests wait for the window.
-    pub fn watch_exhausted_window(&mut self, key: ConnectionKey) {
-        self.note_window(key);
-        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+    pub fn watch_exhausted_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.note_window(key, io.now_ms());
+        let http2 = self.all.get(key).and_then(|it| it.http2.as_ref());
         if let Some(http2) = http2
             && let Some(since_ms) = http2.shut_since_ms
             && http2.streams.iter().any(|stream| stream.awaits_window)
         {
-            let at_ms = match http2.takes_body(self.io.now_ms()) {
+            let at_ms = match http2.takes_body(io.now_ms()) {
                 true => since_ms + SHUT_MS_MAX,
-                false => self.io.now_ms(),
+                false => io.now_ms(),
             };
-            self.arm_member(key, at_ms);
+            self.arm(io, key, at_ms);
         }
     }
-}
 
-impl World {
-    fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+    pub fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
+        let http2 = self.all.get(key).and_then(|it| it.http2.as_ref());
         let streams = http2.into_iter().flat_map(|http2| http2.streams.iter());
         streams.filter(|stream| stream.awaits_window).map(|stream| stream.exchange).collect()
     }
-}
 
-impl WorkerEdge<'_> {
     /// Whether a request with a body, of which nothing was sent, must wait for the window of its connection.
-    pub fn wait_for_window(&mut self, ends: &mut TransactionEnds) -> bool {
+    pub fn wait_for_window(&mut self, io: &mut EventLoop, ends: &mut TransactionEnds) -> bool {
         let Some(connection) = ends.phase.connection() else { return false };
-        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = self.all.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
-        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
+        let Some(StreamOf { stream, .. }) = self.stream_mut(ends) else {
             return false;
         };
         stream.awaits_window = is_shut;
         if is_shut {
-            self.watch_exhausted_window(connection);
+            self.watch_exhausted_window(io, connection);
         }
         is_shut
     }
@@ -95,23 +90,23 @@ impl Worker {
     /// Sends requests that wait for the window, if it has opened. They precede further data of the requests that exhausted
     /// it.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.edge(io).note_window(key);
-        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        self.world.members.note_window(key, io.now_ms());
+        let http2 = self.world.members.all.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
             return;
         }
-        for exchange in self.world.awaiting_window(key) {
+        for exchange in self.world.members.awaiting_window(key) {
             self.with(io, exchange, |it, at| it.resend(at, &[]));
         }
     }
 
     /// Moves requests that wait for a window that stays exhausted to another connection to the same member.
     pub fn move_off_exhausted_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.all.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
-            return self.edge(io).watch_exhausted_window(key);
+            return self.world.members.watch_exhausted_window(io, key);
         }
-        for exchange_key in self.world.awaiting_window(key) {
+        for exchange_key in self.world.members.awaiting_window(key) {
             let Some(exchange) =
                 self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
             else {

@@ -4,21 +4,10 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::phase::Phase;
-use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::agenda::Task;
-use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
-
-impl WorkerEdge<'_> {
-    /// Records a lost stream. At the end of the turn, the exchange is retried or ends, unless it uses another connection by
-    /// then.
-    pub fn lose_stream(&mut self, ends: &mut TransactionEnds, why: LostStream) {
-        self.world.agenda.add(Task::LoseStream(ends.key, ends.phase.connection(), why));
-    }
-}
 
 impl Worker {
     /// Handles an exchange that got no stream on a connection: it is retried elsewhere, if possible.
@@ -43,9 +32,7 @@ impl Worker {
             LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
         }
     }
-}
 
-impl Worker {
     /// Handles a lost connection: each exchange on it is retried elsewhere or ends.
     pub fn member_http2_lost(
         &mut self,
@@ -53,7 +40,7 @@ impl Worker {
         key: ConnectionKey,
         why: MemberFailure,
     ) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let is_connecting = connection.connecting;
         let Some(http2) = &mut connection.http2 else { return };
         let streams = http2.streams.take_all();

@@ -38,7 +38,7 @@ impl Worker {
         if result.is_err() {
             return self.connection_lost(io, key, MemberFailure::Connect);
         }
-        let Some(connection) = self.world.members.get(key) else { return };
+        let Some(connection) = self.world.members.all.get(key) else { return };
         if io.sockets.is_secure(connection.token) {
             return; // The handshake may use the rest of `connect_timeout`.
         }
@@ -47,7 +47,7 @@ impl Worker {
 
     /// Handles a connection that is ready for use: it is open, and the TLS handshake is complete if there is one.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         connection.connecting = false;
         if connection.http2.is_some() {
             return self.member_http2_ready(io, key);
@@ -73,8 +73,8 @@ impl Worker {
 
     /// Lets the client continue after all data queued for the member was sent.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.edge(io).count_sent_to_member(key);
-        let Some(connection) = self.world.members.get(key) else { return };
+        self.world.members.count_sent(io, key);
+        let Some(connection) = self.world.members.all.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
         }
@@ -84,7 +84,7 @@ impl Worker {
 
     /// Processes bytes of a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
-        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
         connection.member.counters.bytes_received.add(bytes.len() as u64);
         if connection.http2.is_some() {
             return self.member_http2_received(io, key, bytes);
@@ -135,7 +135,7 @@ impl Worker {
 
     /// Handles the member's FIN.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get(key) else { return };
+        let Some(connection) = self.world.members.all.get(key) else { return };
         if connection.http2.is_some() {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
@@ -162,7 +162,7 @@ impl Worker {
                 if passed == ForwardResult::Over {
                     return;
                 }
-                if let Some(connection) = self.world.members.get_mut(key) {
+                if let Some(connection) = self.world.members.all.get_mut(key) {
                     connection.keep = false;
                 }
                 self.with(io, exchange_key, |it, at| it.response_done(at, true));
@@ -178,7 +178,7 @@ impl Worker {
 
     /// Handles the deadline of a member connection.
     pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.world.members.get(key) else { return };
+        let Some(connection) = self.world.members.all.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_timer(io, key);
         }
@@ -207,7 +207,7 @@ impl Worker {
         key: ConnectionKey,
         reason: MemberFailure,
     ) {
-        let Some(connection) = self.world.members.get(key) else { return };
+        let Some(connection) = self.world.members.all.get(key) else { return };
         if connection.http2.is_some() {
             return self.member_http2_lost(io, key, reason);
         }

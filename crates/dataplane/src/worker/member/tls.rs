@@ -13,7 +13,7 @@ use crate::worker::Worker;
 impl Worker {
     /// Handles a TLS error on a member connection, during the handshake or later.
     pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
-        let Some(connection) = self.world.members.get(key) else { return };
+        let Some(connection) = self.world.members.all.get(key) else { return };
         let is_connecting = connection.connecting;
         let member = Rc::clone(&connection.member);
         self.world.notices.tell_of_member_tls(&member, error, io.now_ms());

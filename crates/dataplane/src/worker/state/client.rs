@@ -1,7 +1,5 @@
 //! The state of a client connection.
 
-use crate::worker::state::streams::ClientStreams;
-use crate::worker::state::streams::Stream;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -18,6 +16,7 @@ use crate::worker::state::client_http2::Http2;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
+use crate::worker::state::streams::{ClientStreams, Stream};
 
 /// A client connection.
 pub struct Client {
@@ -128,6 +127,12 @@ impl Client {
         }
         self.may_be_http2 = false;
         Some(true)
+    }
+
+    /// Whether a stream of an HTTP/2 connection is open.
+    pub fn has_open(&self, stream: u32) -> bool {
+        let http2 = self.http2.as_ref().filter(|_| self.stage == Stage::Streams);
+        http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
     }
 
     /// The streams of an HTTP/2 connection.

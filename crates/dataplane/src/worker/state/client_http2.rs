@@ -1,11 +1,15 @@
 //! The additional state of a client connection with HTTP/2.
 
-use weir_http::h2::{Connection, Limits};
+use weir_http::h2::{Connection, ErrorCode, Limits};
 
 use crate::worker::state::frames::Frames;
 use crate::worker::state::http2_memory::ConnectionMemory;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::ClientStreams;
+
+/// When a client receives GOAWAY, it may have just opened more streams. They are accepted for this time, or until the client
+/// answers a ping.
+pub const LAST_STREAMS_MS: u64 = 1_000;
 
 /// The additional state of a client connection with HTTP/2.
 pub struct Http2 {
@@ -45,6 +49,27 @@ impl Http2 {
             has_opened: false,
             held: ConnectionMemory::default(),
         }
+    }
+
+    /// Ends the connection with GOAWAY.
+    pub fn end(&mut self) {
+        self.frames.connection.end(ErrorCode::NO_ERROR, "", &mut self.frames.out);
+    }
+
+    /// Ends the connection, if its end was announced and the time of its last streams is over. Returns when that will be.
+    pub fn end_announced(&mut self, now_ms: u64) -> Option<u64> {
+        let since_ms = self.announced_ms.filter(|_| !self.frames.connection.takes_no_more())?;
+        let until_ms = since_ms + LAST_STREAMS_MS;
+        if until_ms > now_ms {
+            return Some(until_ms);
+        }
+        self.end();
+        None
+    }
+
+    /// Notes that a window of the connection has opened. Returns whether it is the first in this read.
+    pub fn note_opened(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_opened, true)
     }
 
     /// Whether the connection has no exchanges.
