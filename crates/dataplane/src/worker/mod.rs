@@ -213,6 +213,7 @@ impl Worker {
             leaving.subtract(leaving.get());
         }
         self.world.clients.all.clear();
+        self.world.clients.http2_memory.forget_all();
         self.world.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {

@@ -25,6 +25,7 @@ impl Worker {
         for (kind, count) in self.world.agenda.remains() {
             look(&format!("tasks: {kind:?}"), count);
         }
+        look("bytes that HTTP/2 holds", self.world.clients.http2_memory.bytes() as usize);
         look("notes of requests", self.world.recorder.open());
         look("places under limits", self.world.tools.limit_places.len());
         look("requests that wait", self.world.waiting.len());

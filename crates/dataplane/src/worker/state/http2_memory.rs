@@ -72,6 +72,17 @@ impl Http2Memory {
         }
     }
 
+    /// All connections are gone.
+    pub fn forget_all(&mut self) {
+        self.change(self.bytes, 0);
+    }
+
+    /// The bytes that are held beyond what is free.
+    #[cfg(feature = "simulation")]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     fn change(&mut self, before: u64, after: u64) {
         let all_before = self.bytes;
         self.bytes = (self.bytes + after).saturating_sub(before);
