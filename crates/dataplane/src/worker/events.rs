@@ -11,7 +11,7 @@ use weir_exchange::edge::TunnelBytes;
 use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
-use crate::worker::agenda::Due;
+use crate::worker::agenda::{Due, TaskKind};
 use crate::worker::{Worker, member, sooner};
 
 /// The side whose socket has an event.
@@ -214,6 +214,11 @@ impl Handler for Worker {
         self.world.agenda.wake_by(due_ms.map(|due_ms| due_ms * 1_000));
         self.run_due(io, Due::EndOfTurn);
         self.world.note_compression_memory();
-        self.world.agenda.next_turn_us(io.clock().now_us())
+        let (now_us, world) = (io.clock().now_us(), &mut self.world);
+        if world.agenda.count(TaskKind::ServeWaiting) > 0 {
+            // Tasks behind this one may have added requests to queues.
+            world.agenda.wake_by(world.waiting.next_check_us(now_us));
+        }
+        world.agenda.next_turn_us(now_us)
     }
 }

@@ -58,9 +58,8 @@ impl Worker {
                 self.with_any(io, key, |it, at| it.resume(at));
             }
         }
-        if let Some(next_us) = self.world.waiting.end_check(now.now_us()) {
+        if self.world.waiting.end_check() {
             self.world.agenda.add_once(Task::ServeWaiting);
-            self.world.agenda.wake_by(Some(next_us));
         }
     }
 }

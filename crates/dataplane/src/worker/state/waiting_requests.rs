@@ -265,9 +265,14 @@ impl WaitingRequests {
         }
     }
 
-    /// Forgets queues that are empty. Returns the time of the next check; `None`: no request waits.
-    pub fn end_check(&mut self, now_us: u64) -> Option<u64> {
+    /// Forgets queues that are empty. Returns whether requests wait.
+    pub fn end_check(&mut self) -> bool {
         self.lines.retain(|_, line| !line.line.is_empty() || !line.again.is_empty());
+        !self.lines.is_empty() || !self.delayed.is_empty()
+    }
+
+    /// The time of the next check; `None`: no request waits.
+    pub fn next_check_us(&self, now_us: u64) -> Option<u64> {
         let line_us = (!self.lines.is_empty()).then_some(now_us + LOOK_US);
         let delayed_us = self.delayed.peek().map(|Reverse((until_us, _))| *until_us);
         [line_us, delayed_us].into_iter().flatten().min()
