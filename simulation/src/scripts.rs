@@ -229,3 +229,24 @@ fn all_that_a_client_sent_ahead_of_its_end_is_answered() {
     }
     assert_eq!(all.matches("HTTP/1.1 200 ").count(), REQUESTS, "after {} bytes", all.len());
 }
+
+/// A member answers before the request is whole: what was stored of the request is dropped then.
+#[test]
+fn a_request_that_is_answered_before_it_is_whole_is_not_copied() {
+    let rules = "[ { then: [ { mirror: { pool: all } } ] } ]";
+    let sections = format!("policies: {{ p: {{ rules: {rules} }} }}");
+    let mut script = Script::with(CALM, ", policies: [ p ]", &sections);
+    let mut client = script.client();
+    send(&mut client, b"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    script.settle();
+    send(&mut script.members[0], b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe");
+    script.settle();
+    send(&mut client, b"dy");
+    script.settle();
+    send(&mut script.members[0], b"llo");
+    script.settle();
+    assert!(read(&mut client).ends_with("hello"));
+    assert!(read(&mut script.members[0]).ends_with("body"));
+    assert_eq!(script.members.len(), 1, "no copy");
+    assert_eq!(script.worker.remains(), Vec::<String>::new());
+}

@@ -99,7 +99,8 @@ fn copy_of(
     forms: Forms,
     is_on_stream: bool,
 ) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let (head, kept) = request.bytes.split_at(request.head_bytes as usize);
+    // Nothing is stored any more of a request that was answered before it was whole.
+    let (head, kept) = request.bytes.split_at_checked(request.head_bytes as usize)?;
     let text = match forms {
         Forms::Text | Forms::Both => head.to_vec(),
         Forms::Lines => text_of(request.lines()),
