@@ -200,8 +200,8 @@ impl LocalPool {
 
     /// The view of the same table that is in force instead of this one; `None`: this one is.
     pub fn newer(&self) -> Option<Rc<Self>> {
-        let newest = self.newest.borrow().upgrade();
-        newest.filter(|newest| !std::ptr::eq(&**newest, self))
+        let newest = self.newest.borrow();
+        if std::ptr::eq(newest.as_ptr(), self) { None } else { newest.upgrade() }
     }
 
     /// Counts a connection that gets one of several source addresses. Returns the number of earlier ones.

@@ -163,11 +163,6 @@ impl Phase {
 
 // A transaction without a member.
 impl Phase {
-    /// Whether it has no place at a member, and has been given none.
-    pub fn has_no_place(&self) -> bool {
-        matches!(self, Self::Before(wait_state) if !matches!(wait_state, WaitState::Called(_)))
-    }
-
     /// What it waits for.
     pub fn wait_state(&self) -> &WaitState {
         match self {

@@ -43,10 +43,10 @@ impl TransactionEnds {
     pub fn find_member(&mut self, at: &mut impl Edge, need: ConnectionNeed) -> MemberSearchResult {
         let (mut is_full, mut has_failed) = (false, false);
         while self.tries.seek() {
+            let is_called = self.follow_pool();
             let pool = Rc::clone(&self.tries.pool);
             let now = at.turn().clock;
             let is_first = self.tries.count == 0;
-            let is_called = matches!(self.phase, Phase::Before(WaitState::Called(_)));
             let is_behind = is_first && !is_called && pool.must_queue();
             let leased = |member| Lease::of(&pool, member);
             let occupied = match self.phase.take_place() {
@@ -78,6 +78,7 @@ impl TransactionEnds {
             if has_failed && !pool.may_retry(at.turn().now_ms()) {
                 break;
             }
+            debug_assert!(is_called || pool.newer().is_none(), "the pool has other members now");
             let member = lease.member;
             self.note_member(member, now.now_ms());
             if self.tries.count == 0 {
@@ -147,14 +148,16 @@ impl TransactionEnds {
             live.note_response_time(now_ms, elapsed_us, true);
         }
         mark_failure(at, pool, member, Blame::Failure(why));
-        self.follow_pool();
     }
 
-    /// Turns to the members that the pool has now, if others have come into force. The transaction has no member.
-    pub fn follow_pool(&mut self) {
-        if let Some(newer) = self.tries.pool.newer() {
+    /// Turns to the members that the pool has now, if others have come into force while the transaction waited or tried a member. Returns
+    /// whether it has been called: then it keeps those of that moment, to which its place belongs.
+    fn follow_pool(&mut self) -> bool {
+        let is_called = matches!(self.phase, Phase::Before(WaitState::Called(_)));
+        if !is_called && let Some(newer) = self.tries.pool.newer() {
             self.move_to(&newer);
         }
+        is_called
     }
 
     /// Records the status of a member's response as its success or failure.

@@ -105,11 +105,6 @@ impl Transaction {
 
     /// The transaction's wait is over: continues.
     pub fn resume(&mut self, at: &mut impl Edge) {
-        let ends = self.ends_mut();
-        // A place that it has been given belongs to the members of its pool at that moment.
-        if ends.phase.has_no_place() {
-            ends.follow_pool();
-        }
         match self {
             Self::Http(exchange) => exchange.resume(at),
             Self::Relay(relay) => relay.resume(at),
