@@ -17,9 +17,6 @@ use weir_testing::Random;
 /// Pools whose availability is not tracked: their clients may be answered by any member, or by none.
 const OTHERS: [&str; 4] = ["queue1", "queue2", "rough1", "rough2"];
 
-/// Pools of these whose members come and go.
-const COMING_AND_GOING: [&str; 2] = ["queue1", "queue2"];
-
 /// Results of monitors, states set by the operator, and the resulting availability of the member.
 const STATES: [(Health, Option<AdminState>, Takes); 8] = [
     (Health::Up, None, Takes::All),
@@ -32,11 +29,30 @@ const STATES: [(Health, Option<AdminState>, Takes); 8] = [
     (Health::Draining, Some(AdminState::Disabled), Takes::Nothing),
 ];
 
+/// Records which requests the members of pools accept now. A member that is not in its pool accepts none.
+pub fn note(worker: &SimulatedWorker, addresses: &Addresses, world: &World) {
+    for (number, pool) in POOLS.into_iter().enumerate() {
+        for (place, address) in of(pool, addresses).into_iter().enumerate() {
+            let takes = worker.member(pool, address).map_or(Takes::Nothing, |member| {
+                match (member.health(), member.state_override()) {
+                    (Health::Down, _) | (_, Some(AdminState::Disabled)) => Takes::Nothing,
+                    (Health::Draining, _) | (_, Some(AdminState::Drain)) => Takes::Kept,
+                    _ => Takes::All,
+                }
+            });
+            if takes != world.keeping.takes(number, place) {
+                world.keeping.set(number, place, takes, Moment(kernel::now_us()));
+            }
+        }
+    }
+}
+
 /// The members of a pool, in the order of their numbers.
 fn of(pool: &str, addresses: &Addresses) -> [SocketAddr; 2] {
     match pool {
         "kept2" | "queue2" => addresses.http2,
-        "rough1" | "rough2" => addresses.rough,
+        "rough1" => [addresses.refusing, addresses.rough[0]],
+        "rough2" => [addresses.refusing, addresses.rough[1]],
         _ => addresses.http1,
     }
 }
@@ -59,14 +75,14 @@ pub fn change(worker: &SimulatedWorker, addresses: &Addresses, world: &World, ra
     world.count(Kind::MemberStates);
 }
 
-/// Gives a random pool other members: the same ones in another order, and with another weight. Some may also lose one, or get it
+/// Gives a random pool other members: the same ones in another order, and with another weight. A pool of two may lose one, or get it
 /// back.
 pub fn replace(worker: &mut SimulatedWorker, addresses: &Addresses, random: &mut Random) {
     let pool = random.below(worker.table().pools.len());
     let name = Arc::clone(&worker.table().pools[pool].pool.name);
-    let is_free = COMING_AND_GOING.contains(&&*name);
+    let is_pair = OTHERS.contains(&&*name) || POOLS.contains(&&*name);
     let (turn, weight) = (random.below(3), 1 + random.below(4) as u16);
-    let (loses, gains) = (is_free && random.percent(30), is_free && random.percent(60));
+    let (loses, gains) = (is_pair && random.percent(30), is_pair && random.percent(60));
     worker.change_members(pool, |members| {
         if loses && members.len() > 1 {
             members.remove(0);

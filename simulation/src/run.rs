@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use weir_dataplane::simulation::{SimulatedWorker, texts_of};
+use weir_dataplane::simulation::{InspectionTerms, SimulatedWorker, texts_of};
 use weir_event_loop::memory::{self as kernel, Network, Reachability};
 use weir_tagged::client;
 use weir_tagged::clock::Clock;
@@ -33,6 +33,11 @@ const QUIET_US: u64 = 200_000_000;
 const PANIC_CALLS_MAX: usize = 12;
 /// The drain timeout of the worker, for exchanges in progress.
 const DRAIN_MS: u64 = 100_000;
+/// Processor time that passes with each look at it. A turn of an inspection has 150 microseconds.
+const LOOKS_US: [u64; 3] = [0, 60, 200];
+/// How long an inspection on a thread takes, with rare exceptions, and at most: shorter than a request waits for it, also behind others.
+const INSPECTION_US: usize = 2_000;
+const INSPECTION_US_MAX: usize = 500_000;
 /// Maximum memory of an idle worker in bytes: spare buffers, encoders, connections to members.
 const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
 /// Maximum additional memory in bytes for each exchange in progress.
@@ -102,7 +107,12 @@ impl<'a> Run<'a> {
         let changes = random.below(20);
         let snapshot = scene.snapshot(changes);
         let drains_after = if random.percent(30) { exchanges * 3 / 4 } else { u64::MAX };
-        let worker = memory::count(|| SimulatedWorker::new(&network, snapshot));
+        let mut worker = memory::count(|| SimulatedWorker::new(&network, snapshot));
+        worker.set_inspection_terms(InspectionTerms {
+            has_thread: random.percent(70),
+            are_all_long: random.percent(50),
+            look_us: LOOKS_US[random.below(LOOKS_US.len())],
+        });
         let mut run = Self {
             scene,
             world,
@@ -223,6 +233,8 @@ impl<'a> Run<'a> {
             is_busy = true;
         }
         is_busy |= self.network.travel();
+        let takes_us = if self.random.percent(2) { INSPECTION_US_MAX } else { INSPECTION_US };
+        self.worker.inspect(kernel::now_us() + self.random.below(takes_us) as u64);
         let has_ended = self.worker.has_ended();
         let due_us = self.worker.due_us().filter(|_| !has_ended).unwrap_or(u64::MAX);
         if due_us <= kernel::now_us() || (self.network.has_events() && !has_ended) {
@@ -288,6 +300,7 @@ impl<'a> Run<'a> {
                 self.changes += 1;
                 let snapshot = self.scene.snapshot(self.changes);
                 memory::count(|| self.worker.apply(snapshot));
+                members::note(&self.worker, &self.scene.addresses, self.world);
                 self.world.count(Kind::Reloads);
             }
             10..30 => {
@@ -313,6 +326,7 @@ impl<'a> Run<'a> {
             640..680 => {
                 let (addresses, random) = (&self.scene.addresses, &mut self.random);
                 memory::count(|| members::replace(&mut self.worker, addresses, random));
+                members::note(&self.worker, addresses, self.world);
                 self.world.count(Kind::MemberLists);
             }
             30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
@@ -335,6 +349,9 @@ impl<'a> Run<'a> {
     fn count_weirs_own(&self) {
         let (table, tally) = (self.worker.table(), &self.world.tally);
         tally.count_many(Kind::Spliced, self.worker.bytes_spliced());
+        let [elsewhere, kept] = self.worker.long_inspections();
+        tally.count_many(Kind::InspectedElsewhere, elsewhere);
+        tally.count_many(Kind::InspectionsKept, kept);
         for server in &table.virtual_servers {
             let totals = server.counters.totals();
             tally.count_many(Kind::ManyConnections, totals.connections_refused);

@@ -9,7 +9,7 @@ use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
 
 /// The virtual servers of a run. Those with TLS are omitted, because the seed does not determine handshakes.
-pub const SERVERS: [Server; 10] = [
+pub const SERVERS: [Server; 12] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -20,6 +20,8 @@ pub const SERVERS: [Server; 10] = [
     Server::Sourced,
     Server::Limits,
     Server::Guarded,
+    Server::Asked,
+    Server::Rewritten,
 ];
 
 /// The addresses, and the configuration with its small changes.
@@ -55,6 +57,8 @@ impl Scene {
             relay: address(2, 7),
             refusing: address(2, 8),
             spare: address(2, 9),
+            service: address(2, 10),
+            copies: address(2, 11),
             inner: None,
         };
         let snapshots = (0..CHANGES).map(|change| snapshot(&addresses, change)).collect();

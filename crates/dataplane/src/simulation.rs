@@ -1,8 +1,10 @@
 //! A worker on the event loop's simulated kernel, executed turn by turn.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use weir_config::snapshot::{Address, ListenPoint, Member, Snapshot};
@@ -10,6 +12,7 @@ use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
 use weir_event_loop::{Descriptor, EventLoop, Token, Turns, random};
+use weir_exchange::parts::inspection_job::InspectionJob;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 use weir_telemetry::access_log::AccessLog;
@@ -18,11 +21,34 @@ use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::{Event, LogBatch, SpanBatch};
 use weir_telemetry::side_logs::SideLogs;
 
+use crate::inspection_queue::{QueuedInspection, ToInspectors};
 use crate::outside;
 use crate::worker::{Command, Setup, Worker};
 
 /// Capacity of the channels for batches of log lines and for events.
 const REPORTS_MAX: usize = 4_096;
+
+thread_local! {
+    /// The processor time, and how much of it passes with each reading.
+    static CPU_US: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+fn cpu_us() -> u64 {
+    let (now_us, passes_us) = CPU_US.get();
+    CPU_US.set((now_us + passes_us, passes_us));
+    now_us
+}
+
+/// What inspections by the web application firewall need in a simulation.
+#[derive(Debug, Clone, Copy)]
+pub struct InspectionTerms {
+    /// Whether there is a thread that goes on with long inspections. Otherwise, the worker keeps them.
+    pub has_thread: bool,
+    /// Whether each inspection is a long one: it leaves its first turn at the first rule, or at the first part of a body.
+    pub are_all_long: bool,
+    /// The processor time that passes with each look at it, in microseconds.
+    pub look_us: u64,
+}
 
 /// A worker, its loop, and the control plane's ends of the worker's channels.
 pub struct SimulatedWorker {
@@ -39,6 +65,11 @@ pub struct SimulatedWorker {
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
     records: Receiver<Box<Record>>,
+    /// The queue of long inspections, and whether a thread serves it.
+    inspections: Receiver<QueuedInspection>,
+    has_inspector: Arc<AtomicBool>,
+    /// The inspection that the thread has, and when it comes back.
+    inspected: Option<(u64, Box<InspectionJob>)>,
     /// Kept open, because a worker stops when its channel for commands is closed.
     _commands: Sender<Command>,
 }
@@ -55,6 +86,8 @@ impl SimulatedWorker {
         let (line_sender, policy_lines) = sync_channel(REPORTS_MAX);
         let (record_sender, records) = sync_channel(REPORTS_MAX);
         let (command_sender, commands) = channel();
+        let has_inspector = Arc::new(AtomicBool::new(false));
+        let (to_inspectors, inspections) = ToInspectors::new(1, Arc::clone(&has_inspector));
         let setup = Setup {
             id: 0,
             table: Arc::clone(&table),
@@ -65,8 +98,7 @@ impl SimulatedWorker {
             policy_lines: line_sender,
             records: Some(RecordSender { records: record_sender, dropped: Arc::default() }),
             commands,
-            // An inspection is finished on the worker.
-            inspectors: None,
+            inspectors: Some(to_inspectors),
         };
         let mut simulated = Self {
             io: EventLoop::over(Kernel::Memory(network.clone())),
@@ -82,6 +114,9 @@ impl SimulatedWorker {
             events,
             policy_lines,
             records,
+            inspections,
+            has_inspector,
+            inspected: None,
             _commands: command_sender,
         };
         simulated.put_in_force(Arc::clone(&simulated.table), &[]);
@@ -143,6 +178,22 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
+    /// Sets what inspections need.
+    pub fn set_inspection_terms(&mut self, terms: InspectionTerms) {
+        let InspectionTerms { has_thread, are_all_long, look_us } = terms;
+        self.has_inspector.store(has_thread, Relaxed);
+        CPU_US.set((0, look_us));
+        let command = Command::SetInspections { are_all_long, cpu_us };
+        self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
+    }
+
+    /// Lets the thread for inspections begin with the next one, if it has none. It comes back in the first turn after this time.
+    pub fn inspect(&mut self, until_us: u64) {
+        if self.inspected.is_none() {
+            self.inspected = self.inspections.try_recv().ok().map(|(_, job)| (until_us, job));
+        }
+    }
+
     /// A member of a pool of the active table.
     pub fn member(&self, pool: &str, address: SocketAddr) -> Option<&Arc<LiveMember>> {
         let pool = self.table.pools.iter().find(|it| *it.pool.name == *pool)?;
@@ -181,17 +232,31 @@ impl SimulatedWorker {
     /// Makes one turn of the loop.
     pub fn turn(&mut self) -> std::io::Result<()> {
         self.wanted_at_us = self.turns.turn(&mut self.io, &mut self.worker, self.wanted_at_us)?;
+        let is_back = |(until_us, _): &mut (u64, _)| *until_us <= memory::now_us();
+        if let Some((_, mut job)) = self.inspected.take_if(is_back) {
+            job.run();
+            self.worker.obey_in_simulation(&mut self.io, Command::Inspected(job), Vec::new());
+            self.wanted_at_us = Some(0);
+        }
         Ok(())
     }
 
     /// The time of the next turn if no event arrives; `None`: there is none.
     pub fn due_us(&self) -> Option<u64> {
-        self.io.due_us(self.wanted_at_us, memory::now_us())
+        let inspected_us = self.inspected.as_ref().map(|(until_us, _)| *until_us);
+        let due_us = self.io.due_us(self.wanted_at_us, memory::now_us());
+        due_us.into_iter().chain(inspected_us).min()
     }
 
     /// Bytes that were spliced from socket to socket.
     pub fn bytes_spliced(&self) -> u64 {
         self.counters.totals().bytes_spliced
+    }
+
+    /// The numbers of long inspections that went to the thread, and of those that the worker kept.
+    pub fn long_inspections(&self) -> [u64; 2] {
+        let totals = self.counters.totals();
+        [totals.waf_inspections_moved, totals.waf_inspections_kept]
     }
 
     /// The active table.

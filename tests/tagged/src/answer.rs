@@ -7,7 +7,9 @@ use crate::message::{
     host, is_date, is_of_member, surplus_of, target,
 };
 use crate::place::{Server, Version};
-use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule};
+use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule, ServiceDeed};
+use crate::service::{REFUSAL_TYPE, refusal};
+use crate::settings::REPLACED;
 use crate::tag::{Checker, Part};
 use crate::world::{Kind, World};
 
@@ -26,8 +28,9 @@ pub enum Came {
 enum Origin {
     Nothing,
     Member(Checker),
-    Compressed {
-        coding: String,
+    /// A body that weir has compressed, or in which it has replaced text.
+    Changed {
+        coding: Option<String>,
         bytes: Vec<u8>,
     },
     Own {
@@ -132,8 +135,10 @@ impl<'a> Response<'a> {
             return Err("the member's response where there is to be none".to_owned());
         }
         self.origin = match coding {
-            Some(coding) => Origin::Compressed { coding, bytes: Vec::new() },
-            None => Origin::Member(Checker::new(key, self.plan.id, Part::ResponseBody)),
+            None if !self.plan.is_rewritten() => {
+                Origin::Member(Checker::new(key, self.plan.id, Part::ResponseBody))
+            }
+            coding => Origin::Changed { coding, bytes: Vec::new() },
         };
         Ok(Came::Final)
     }
@@ -164,7 +169,8 @@ impl<'a> Response<'a> {
         let body = &self.plan.answer.body;
         // Compression changes or removes the length. This also applies to the response to a HEAD request whose GET response
         // would be compressed.
-        if is_compressed || self.plan.place.server == Server::Compressed {
+        let is_changed = is_compressed || self.plan.is_rewritten();
+        if is_changed || self.plan.place.server == Server::Compressed {
             if !is_compressed && self.plan.accepts.is_some() {
                 self.world.count(Kind::Uncompressed);
             }
@@ -194,7 +200,7 @@ impl<'a> Response<'a> {
                     false => Err(format!("{} bytes of a body", checker.offset())),
                 }
             }
-            Origin::Compressed { bytes, .. } => {
+            Origin::Changed { bytes, .. } => {
                 bytes.extend_from_slice(data);
                 Ok(())
             }
@@ -221,14 +227,15 @@ impl<'a> Response<'a> {
                 return self.count_own(status);
             }
             Origin::Member(checker) => self.check_whole(checker.offset())?,
-            Origin::Compressed { coding, bytes } => {
-                let decoded = self.check_decoded(&coding, &bytes, true)?;
-                self.check_whole(decoded)?;
-                self.world.count(match &*coding {
-                    "gzip" => Kind::Gzip,
-                    "br" => Kind::Brotli,
-                    _ => Kind::Zstd,
-                });
+            Origin::Changed { coding, bytes } => {
+                let original = self.check_changed(coding.as_deref(), &bytes, true)?;
+                self.check_whole(original)?;
+                match coding.as_deref() {
+                    None => {}
+                    Some("gzip") => self.world.count(Kind::Gzip),
+                    Some("br") => self.world.count(Kind::Brotli),
+                    Some(_) => self.world.count(Kind::Zstd),
+                }
             }
         }
         if check_trailers(key, &self.plan, part, has_trailers, trailers)? {
@@ -249,17 +256,32 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Checks that a compressed body decodes to the member's body or to a prefix of it. Returns the decoded length.
-    fn check_decoded(&self, coding: &str, bytes: &[u8], to_end: bool) -> Result<usize, String> {
+    /// Checks that a changed body is made of the member's body or of a prefix of it. Returns the length of that.
+    fn check_changed(
+        &self,
+        coding: Option<&str>,
+        bytes: &[u8],
+        to_end: bool,
+    ) -> Result<usize, String> {
         if bytes.is_empty() && self.plan.method == Method::Head {
             return Ok(0);
         }
-        let (decoded, is_whole) = weir_testing::decode(coding, bytes);
+        let (mut body, is_whole) = match coding {
+            Some(coding) => weir_testing::decode(coding, bytes),
+            None => (bytes.to_vec(), true),
+        };
+        if self.plan.is_rewritten() {
+            let rewritten_bytes = body.len();
+            body = original_of(&body)?;
+            if body.len() != rewritten_bytes {
+                self.world.count(Kind::Replaced);
+            }
+        }
         let mut checker = Checker::new(self.world.key, self.plan.id, Part::ResponseBody);
-        checker.take(&decoded)?;
+        checker.take(&body)?;
         match is_whole || !to_end {
-            true => Ok(decoded.len()),
-            false => Err(format!("{coding} that does not end, after {} bytes", decoded.len())),
+            true => Ok(body.len()),
+            false => Err(format!("{coding:?} that does not end, after {} bytes", body.len())),
         }
     }
 
@@ -323,6 +345,11 @@ impl<'a> Response<'a> {
         };
         let (mut body, mut expected) = (format!("{status} {reason}\n"), Fields::new());
         let mut content_type = "text/plain; charset=utf-8";
+        if plan.service == ServiceDeed::Deny && status == 403 {
+            // The response of the service.
+            body = refusal(key, plan);
+            content_type = REFUSAL_TYPE;
+        }
         match plan.rule {
             Rule::Redirect if status == 301 => {
                 let location = format!("https://{}{}", host(key, plan), target(key, plan));
@@ -338,6 +365,9 @@ impl<'a> Response<'a> {
         }
         if plan.method == Method::Head && bytes.is_empty() {
             body.clear();
+        }
+        if plan.place.server == Server::Guarded && status == 413 && is_page_of_firewall(bytes) {
+            body = String::from_utf8_lossy(bytes).into_owned();
         }
         if bytes != body.as_bytes() {
             return Err(format!("\"{}\" instead of {body:?}", bytes.escape_ascii()));
@@ -358,9 +388,9 @@ impl<'a> Response<'a> {
             Origin::Nothing => return self.silence(),
             Origin::Surplus => return Ok(()),
             Origin::Member(checker) => format!("cut after {} bytes", checker.offset()),
-            Origin::Compressed { coding, bytes } => {
-                self.check_decoded(&coding, &bytes, false)?;
-                format!("cut after {} bytes of {coding}", bytes.len())
+            Origin::Changed { coding, bytes } => {
+                self.check_changed(coding.as_deref(), &bytes, false)?;
+                format!("cut after {} bytes of {coding:?}", bytes.len())
             }
             Origin::Own { status, .. } => format!("weir's own {status} is cut"),
         };
@@ -378,4 +408,32 @@ impl<'a> Response<'a> {
             false => Err("ended without a response".to_owned()),
         }
     }
+}
+
+/// Whether this is the response of the firewall to a blocked request.
+fn is_page_of_firewall(body: &[u8]) -> bool {
+    let text = body.strip_prefix(b"The request was blocked. Its number is ");
+    let number = text.and_then(|text| text.strip_suffix(b".\n"));
+    number.is_some_and(|it| it.len() == 32 && it.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// The member's body, of which this is what the client gets after the replacement, or a prefix of it.
+fn original_of(rewritten: &[u8]) -> Result<Vec<u8>, String> {
+    let [from, to] = REPLACED;
+    if let Some(place) = rewritten.windows(from.len()).position(|it| it == from.as_bytes()) {
+        return Err(format!("{from:?} at {place} is not replaced"));
+    }
+    let text = String::from_utf8_lossy(rewritten);
+    // The prefix may end within a replacement.
+    let begun = (1..to.len()).rev().find_map(|length| text.strip_suffix(&to[..length]));
+    let text = begun.unwrap_or(&text);
+    Ok(text.replace(to, from).into_bytes())
+}
+
+#[test]
+fn what_was_rewritten_shows_what_it_was() {
+    let original = |text: &str| original_of(text.as_bytes()).map(|it| it.len());
+    assert_eq!(original("01a<->b<-><->f"), Ok("01aabbababf".len()));
+    assert_eq!(original("01<->a<-"), Ok("01aba".len()));
+    assert!(original("0<->ab").is_err());
 }

@@ -14,6 +14,8 @@ pub struct Arrival<'a> {
     /// The exchange.
     pub plan: Plan,
     body: Checker,
+    /// Whether the client waits for 100.
+    pub expects: bool,
     /// The number of times that members have received the request.
     pub arrivals: u64,
 }
@@ -63,7 +65,8 @@ impl<'a> Arrival<'a> {
             world.suspect(id, what, 1);
         }
         let body = Checker::new(world.key, id, Part::RequestBody);
-        Ok(Self { world, plan, body, arrivals })
+        let expects = request.fields.iter().any(|(name, _)| name == "expect");
+        Ok(Self { world, plan, body, expects, arrivals })
     }
 
     fn found(&self, what: &str) -> Finding {

@@ -159,7 +159,7 @@ impl Member<'_> {
         if deed == Deed::Early {
             return self.early(arrival, &mut body).await;
         }
-        if arrival.plan.awaits_member() {
+        if arrival.expects {
             write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
         }
         // A member that ends without a response may do so before it has read the whole request.

@@ -277,7 +277,7 @@ impl Member<'_> {
             served.agree(self.world);
         } else if served.arrival.deed() == Deed::Early {
             served.due = Some(self.world.now());
-        } else if served.arrival.plan.awaits_member() {
+        } else if served.arrival.expects {
             let lines = vec![(":status".into(), "100".to_owned())];
             self.http2.headers(stream, &lines, false, random);
         }

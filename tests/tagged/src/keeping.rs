@@ -134,6 +134,11 @@ impl Keeping {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Which requests a member accepts, as was set last.
+    pub fn takes(&self, pool: usize, member: usize) -> Takes {
+        self.locked().members[pool][member].takes
+    }
+
     /// Sets which requests a member accepts.
     pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
         let state = &mut *self.locked();

@@ -34,6 +34,7 @@ pub mod plan;
 pub mod profile;
 mod relay;
 mod script;
+mod service;
 pub mod settings;
 mod surplus;
 pub mod tag;

@@ -46,9 +46,13 @@ pub enum Server {
     Limits,
     /// Rules that inspect bodies: weir holds a body until it is inspected, unless the body is too long.
     Guarded,
+    /// A service decides about each request. Another pool gets copies of requests.
+    Asked,
+    /// Text in response bodies is replaced, before they are compressed.
+    Rewritten,
 }
 
-/// All virtual servers for HTTP.
+/// The virtual servers for HTTP over sockets. The others need waits that take too long there.
 pub const HTTP_SERVERS: [Server; 8] = [
     Server::Http1,
     Server::Http2,
@@ -61,7 +65,7 @@ pub const HTTP_SERVERS: [Server; 8] = [
 ];
 
 /// All virtual servers that clients connect to.
-pub const SERVERS: [Server; 12] = [
+pub const SERVERS: [Server; 14] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -74,6 +78,8 @@ pub const SERVERS: [Server; 12] = [
     Server::Sourced,
     Server::Limits,
     Server::Guarded,
+    Server::Asked,
+    Server::Rewritten,
 ];
 
 /// The place of an exchange.

@@ -190,6 +190,21 @@ pub enum Deed {
     Unended,
 }
 
+/// The reaction of the authorisation service to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceDeed {
+    /// It accepts the request.
+    LetIn,
+    /// It refuses the request with 403.
+    Deny,
+    /// It responds with 500.
+    Fail,
+    /// It ends the connection without a response.
+    Break(Break),
+    /// It never responds.
+    Stall,
+}
+
 /// A member's response.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
@@ -285,6 +300,8 @@ pub struct Plan {
     pub flaw: Option<Flaw>,
     /// Where and how the client breaks off, if at all.
     pub abort: Option<(At, Break)>,
+    /// The reaction of the authorisation service, if there is one.
+    pub service: ServiceDeed,
     /// The member's action.
     pub deed: Deed,
     /// The member's response.
@@ -333,6 +350,7 @@ impl Plan {
             rule: Rule::Plain,
             flaw: None,
             abort: None,
+            service: ServiceDeed::LetIn,
             deed: Deed::Answer,
             answer: Answer {
                 status: 200,
@@ -360,6 +378,7 @@ impl Plan {
             plan.draw_flaw(random);
         }
         plan.draw_abort(random);
+        plan.draw_service(random);
         if profile.is_direct {
             plan.make_direct();
         }
@@ -459,7 +478,8 @@ impl Plan {
             let share = if self.place.server == Server::Queue { 25 } else { 8 };
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
-        if self.place.server == Server::Compressed && random.percent(85) {
+        let is_compressed = matches!(self.place.server, Server::Compressed | Server::Rewritten);
+        if is_compressed && random.percent(85) {
             self.accepts = Some(pick(random, &ACCEPTS));
         }
     }
@@ -593,6 +613,20 @@ impl Plan {
         self.abort = Some((at, pick(random, &[Break::Reset, Break::Close, Break::Half])));
     }
 
+    fn draw_service(&mut self, random: &mut Random) {
+        // weir itself refuses a flawed request, sooner or later.
+        if self.place.server != Server::Asked || self.flaw.is_some() {
+            return;
+        }
+        self.service = match random.below(100) {
+            0..60 => ServiceDeed::LetIn,
+            60..74 => ServiceDeed::Deny,
+            74..80 => ServiceDeed::Fail,
+            80..86 => ServiceDeed::Break(pick(random, &[Break::Reset, Break::Close])),
+            _ => ServiceDeed::Stall,
+        };
+    }
+
     /// Whether weir holds the body until rules have inspected it. Then weir itself sends 100 to a client that waits for it.
     pub fn is_held(&self) -> bool {
         let is_announced_long =
@@ -603,11 +637,6 @@ impl Plan {
             Framing::Chunked | Framing::UntilClose => true,
         };
         self.place.server == Server::Guarded && has_body && !is_announced_long
-    }
-
-    /// Whether the member must send 100.
-    pub fn awaits_member(&self) -> bool {
-        self.expects && !self.is_held()
     }
 
     /// Whether members may receive the request more than once. Requests that a member reports as unprocessed do not count.
@@ -640,7 +669,12 @@ impl Plan {
         let is_answered =
             matches!(self.rule, Rule::Redirect | Rule::Respond | Rule::Close | Rule::Reset);
         let is_announced = self.is_too_large() && self.body.framing == Framing::Length;
-        is_sound && !is_answered && !is_announced
+        is_sound && !is_answered && !is_announced && self.service == ServiceDeed::LetIn
+    }
+
+    /// Whether text in the body of the response is replaced, if it has one.
+    pub fn is_rewritten(&self) -> bool {
+        self.place.server == Server::Rewritten && self.answer.is_text
     }
 
     /// The valid outcomes.
@@ -658,6 +692,13 @@ impl Plan {
         }
         if let Some(flaw) = self.flaw {
             allowed = self.allowed_with(flaw);
+        }
+        match self.service {
+            ServiceDeed::LetIn => {}
+            ServiceDeed::Deny => allowed = Allowed { own: vec![403], ..Allowed::default() },
+            ServiceDeed::Fail | ServiceDeed::Break(_) | ServiceDeed::Stall => {
+                allowed = Allowed { own: vec![503], ..Allowed::default() };
+            }
         }
         match self.deed {
             Deed::Answer | Deed::Early => {}
@@ -693,6 +734,12 @@ impl Plan {
         if self.tunnel.is_some_and(|tunnel| tunnel.member_breaks) {
             allowed.own.push(502);
         }
+        self.allow_at_server(&mut allowed);
+        allowed
+    }
+
+    /// Adds the outcomes that its virtual server makes valid.
+    fn allow_at_server(&self, allowed: &mut Allowed) {
         match self.place.server {
             Server::Queue => {
                 allowed.own.push(503);
@@ -701,6 +748,8 @@ impl Plan {
                 allowed.silence |= is_half_closed && self.place.member == Version::Http2;
             }
             Server::Kept | Server::Sourced => allowed.own.push(503),
+            // A body above the inspected size is refused in some configurations.
+            Server::Guarded if self.body.bytes > HELD_BODY_BYTES_MAX => allowed.own.push(413),
             Server::Limits => {
                 allowed.own.extend([429, 503]);
                 if self.is_too_large() {
@@ -717,7 +766,6 @@ impl Plan {
             }
             _ => {}
         }
-        allowed
     }
 
     fn allowed_with(&self, flaw: Flaw) -> Allowed {

@@ -9,10 +9,26 @@ use crate::place::Server;
 
 /// Rules that inspect every body of a request or response. Some bodies exceed the limits.
 const GUARD: &str = concat!(
-    "waf: { mode: block, rules: \"",
+    "mode: block, rules: \"",
     env!("CARGO_MANIFEST_DIR"),
-    "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass, responses: { size_max: 8KiB } }"
+    "/rules.conf\", checks: off, body_size_max: 64KiB, responses: { size_max: 8KiB }"
 );
+
+/// The authorisation service. It responds later than this only if it never does.
+const PORTAL: &str = "authentication:
+  portal: { type: external, pool: service, path: /verify, add_headers: X-User, timeout: 10s }
+";
+
+/// A text that occurs in bodies, and its replacement, which does not. Every byte of a body may begin a match of the pattern, so some
+/// bytes of each are held back.
+pub const REPLACED: [&str; 2] = ["ab", "<->"];
+const REPLACING: &str = r#"  replacing:
+    rules:
+      - then:
+          - replace_response_body: { types: [ text/plain ], regex: "[0-9a-f]{1,8}weirgate", to: "", match_size_max: 64B }
+          - replace_response_body: { types: [ text/plain ], strings: { ab: "<->" } }
+"#;
+const COPYING: &str = "  copying: { rules: [ { then: [ { mirror: { pool: copies } } ] } ] }\n";
 
 /// The addresses of all listeners.
 #[derive(Debug, Clone)]
@@ -29,6 +45,10 @@ pub struct Addresses {
     pub relay: SocketAddr,
     /// The HTTP/1 member of the fallback pool.
     pub spare: SocketAddr,
+    /// The authorisation service.
+    pub service: SocketAddr,
+    /// The HTTP/1 member that gets copies of requests.
+    pub copies: SocketAddr,
     /// An address without a listener.
     pub refusing: SocketAddr,
     /// The virtual server behind [`Server::Chain`], if that is one of the servers.
@@ -53,6 +73,7 @@ impl Addresses {
         roles.extend((0..).zip(self.http2).map(|(number, it)| (it, Role::Http2(number))));
         roles.extend([(rough1, Role::Http1(0)), (rough2, Role::RoughHttp2)]);
         roles.extend([(self.relay, Role::Relay), (self.spare, Role::Http1(SPARE))]);
+        roles.extend([(self.service, Role::Service), (self.copies, Role::Copies)]);
         roles
     }
 
@@ -199,11 +220,14 @@ impl Settings<'_> {
         if self.addresses.inner.is_some() {
             policies += CHAIN_POLICY;
         }
-        for (server, over) in
-            [(Server::Compressed, OVER_TO_PACKED), (Server::Policies, OVER_TO_RULED)]
-        {
-            if self.hands_over() && self.addresses.server(server).is_some() {
-                policies += over;
+        for (server, policy, is_used) in [
+            (Server::Compressed, OVER_TO_PACKED, self.hands_over()),
+            (Server::Policies, OVER_TO_RULED, self.hands_over()),
+            (Server::Asked, COPYING, true),
+            (Server::Rewritten, REPLACING, true),
+        ] {
+            if is_used && self.addresses.server(server).is_some() {
+                policies += policy;
             }
         }
         policies
@@ -256,7 +280,19 @@ impl Settings<'_> {
                     ("limits", rest)
                 }
                 Server::Guarded => {
-                    ("guarded", format!("pool: members, policies: [ http2 ], {GUARD}, {http}"))
+                    let unjudged = ["pass", "block"][self.change % 2];
+                    let guard = format!("waf: {{ {GUARD}, unjudged: {unjudged} }}");
+                    ("guarded", format!("pool: members, policies: [ http2 ], {guard}, {http}"))
+                }
+                Server::Asked => {
+                    let rest = "pool: members, authenticate: portal, policies: [ http2, copying ]";
+                    ("asked", format!("{rest}, {http}"))
+                }
+                Server::Rewritten => {
+                    let rest = "pool: members, policies: [ http2, replacing ]";
+                    let compressed = format!("compression: {{ gzip: {{ level: {level} }} }}, ");
+                    let compressed = if self.hands_over() { &compressed } else { "" };
+                    ("rewritten", format!("{rest}, {compressed}{http}"))
                 }
                 Server::Sourced => {
                     let persistence =
@@ -280,6 +316,7 @@ impl Settings<'_> {
             pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
         };
         let Addresses { http1, http2, rough, relay, spare, refusing, .. } = self.addresses;
+        let Addresses { service, copies, .. } = self.addresses;
         let narrow = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
         };
@@ -329,6 +366,12 @@ impl Settings<'_> {
             format!("limits2: {{ http2: true, members: [ {narrow2} ] }}"),
             format!("sourced: {{ {MONITORED}, members: [ {kept1} ] }}"),
         ];
+        if self.addresses.server(Server::Asked).is_some() {
+            // Only whoever asks the service gives up a question that it does not answer.
+            let keys = "response_timeout: 1h";
+            pools.push(format!("service: {{ {keys}, members: [ \"{service}\" ] }}"));
+            pools.push(format!("copies: {{ response_timeout: 2s, members: [ \"{copies}\" ] }}"));
+        }
         if let Some(Inner { listen, .. }) = &self.addresses.inner {
             let tls = "tls: { verify: false }";
             pools.push(format!("chain1: {{ {tls}, members: [ \"{listen}\" ] }}"));
@@ -339,7 +382,8 @@ impl Settings<'_> {
 
     /// The whole file. `top`: other top-level lines, such as `admin`, `log` and `data_plane`.
     pub fn yaml(&self, top: &str) -> String {
-        let mut text = format!("{top}\n{}virtual_servers:\n", self.policies());
+        let portal = self.addresses.server(Server::Asked).map_or("", |_| PORTAL);
+        let mut text = format!("{top}\n{portal}{}virtual_servers:\n", self.policies());
         if let Some(listen) = self.addresses.server(Server::Http1) {
             let http = self.first_http();
             let _ = writeln!(

@@ -31,7 +31,7 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Number of concurrent clients.
 const CLIENTS: usize = 24;
 /// Kinds of events that are impossible or not planned in this test.
-const IMPOSSIBLE: [Happening; 20] = [
+const IMPOSSIBLE: [Happening; 29] = [
     Happening::Spliced,
     Happening::SurplusBehind,
     Happening::SurplusIdle,
@@ -52,6 +52,15 @@ const IMPOSSIBLE: [Happening; 20] = [
     Happening::KeptSource,
     Happening::KeptDrained,
     Happening::Moved,
+    Happening::Replaced,
+    Happening::LetIn,
+    Happening::Denied,
+    Happening::ServiceFailed,
+    Happening::ServiceLeft,
+    Happening::Copies,
+    Happening::CopiesLeft,
+    Happening::InspectedElsewhere,
+    Happening::InspectionsKept,
 ];
 /// Interval between changes of the configuration.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);

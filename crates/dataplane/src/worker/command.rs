@@ -52,6 +52,14 @@ pub enum Command {
     Inspected(Box<InspectionJob>),
     /// Sets this flag, which shows that the loop makes turns.
     Answer(Arc<AtomicBool>),
+    /// Sets what inspections need.
+    #[cfg(feature = "simulation")]
+    SetInspections {
+        /// Whether each leaves its first turn as soon as it can.
+        are_all_long: bool,
+        /// The clock of processor time.
+        cpu_us: fn() -> u64,
+    },
     /// Opens a file, for tests.
     #[cfg(test)]
     Open(std::path::PathBuf, std::sync::mpsc::Sender<std::io::Result<()>>),

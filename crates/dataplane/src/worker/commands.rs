@@ -67,6 +67,12 @@ impl Worker {
             Command::Follow(is_followed) => log_settings::follow(&mut self.world, is_followed),
             Command::Inspected(job) => subrequests::inspection_returned(self, io, *job),
             Command::Answer(answer) => answer.store(true, Relaxed),
+            #[cfg(feature = "simulation")]
+            Command::SetInspections { are_all_long, cpu_us } => {
+                let tools = &mut self.world.tools;
+                tools.offloaded.turn.work_bytes_max = if are_all_long { 0 } else { u64::MAX };
+                tools.cpu_us = cpu_us;
+            }
             #[cfg(test)]
             Command::Open(path, answer) => {
                 answer.send(std::fs::File::open(path).map(drop)).expect("a test that waits");

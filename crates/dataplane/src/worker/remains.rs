@@ -31,6 +31,8 @@ impl Worker {
         look("requests that wait", self.world.waiting.len());
         look("inspections", self.world.tools.offloaded.left());
         look("inspections to go on with", usize::from(!self.inspections.are_none()));
+        look("inspections elsewhere", self.world.counted.waf_inspections_away.get() as usize);
+        look("copies under way", self.world.tools.unawaited_under_way as usize);
         look("bytes of encoders", self.world.tools.encoders.taken_bytes());
         look_at_counts(&self.world, &mut look);
         remains
