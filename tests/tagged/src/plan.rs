@@ -515,7 +515,10 @@ impl Plan {
     fn draw_deed(&mut self, random: &mut Random) {
         let by = pick(random, &[Break::Reset, Break::Close]);
         let is_rough = self.place.server == Server::Rough;
+        let is_copied = self.place.server == Server::Asked;
         self.deed = match random.below(100) {
+            // What is stored for a copy is dropped then.
+            0..30 if is_copied && self.body.framing != Framing::Empty => Deed::Early,
             0..6 if self.body.framing != Framing::Empty => Deed::Early,
             // A retry goes to another member, which changes the persistence of the client.
             6..16 if self.place.server == Server::Sourced => Deed::Answer,
