@@ -378,7 +378,8 @@ fn examples_are_written_as_they_are_read() {
         );
     }
     let parse = |text: &str| {
-        document::Document::read("a.yaml".into(), document::SourceId::MAIN, text.into(), 0)
+        let (name, source) = ("a.yaml".into(), document::SourceId::MAIN);
+        document::Document::read(name, source, text.into(), 0).with_comments()
     };
     let values = |document: &document::Document| document.root.as_ref().map(json);
     let mut comments = 0;

@@ -199,7 +199,16 @@ mod tests {
     fn written(text: &str) -> String {
         let document = Document::read("test.yaml".into(), SourceId::MAIN, text.into(), 0);
         assert_eq!(document.findings, [], "{text}");
-        document.to_yaml()
+        document.with_comments().to_yaml()
+    }
+
+    #[test]
+    fn comments_are_read_on_demand() {
+        let text = "# above\na: 1 # beside\n# end\n";
+        let document = Document::read("test.yaml".into(), SourceId::MAIN, text.into(), 0);
+        assert_eq!((document.to_yaml(), &document.end[..]), ("a: 1\n".to_owned(), &[][..]));
+        let document = document.with_comments();
+        assert_eq!((document.to_yaml(), document.values), (text.to_owned(), 2));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use super::format::{Format, ParsedText};
+use super::format::{CommentUse, Format, ParsedText};
 use super::lines::Lines;
 use super::node::Node;
 use super::span::{SourceId, Span};
@@ -26,7 +26,7 @@ pub struct Document {
     pub text: String,
     /// The values; `None`: there are none, or the text is not valid.
     pub root: Option<Node>,
-    /// Comments after the last value, each the rest of a line after its `#`.
+    /// Comments after the last value, each the rest of a line after its `#`; none, if comments have been skipped.
     pub end: Vec<String>,
     /// The number of values.
     pub values: usize,
@@ -35,8 +35,9 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a text, in the format that its name has. `values_before`: the number of values in the configuration's documents
-    /// before it, for their maximum ([`NODES_MAX`](super::NODES_MAX)).
+    /// Reads a text, in the format that its name has, without its comments: a configuration does not need them, and they may be
+    /// far larger in a tree than in the text. `values_before`: the number of values in the configuration's documents before it, for
+    /// their maximum ([`NODES_MAX`](super::NODES_MAX)).
     pub fn read(name: String, source: SourceId, text: String, values_before: usize) -> Self {
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > DOCUMENT_BYTES_MAX {
             return Self::too_large(name, source);
@@ -47,9 +48,23 @@ impl Document {
             None => text,
         };
         let mut values = values_before;
+        let read = format_of(&name).read;
         let ParsedText { root, end, findings } =
-            (format_of(&name).read)(&Lines::new(&text), source, &mut values);
+            read(&Lines::new(&text), source, &mut values, CommentUse::Skip);
         Self { name, source, text, root, end, values: values - values_before, findings }
+    }
+
+    /// This document with the comments of its text, which is read again for that. A document that a program has made has no
+    /// text, and keeps its comments.
+    #[must_use]
+    pub fn with_comments(self) -> Self {
+        if self.text.is_empty() {
+            return self;
+        }
+        let read = format_of(&self.name).read;
+        let ParsedText { root, end, .. } =
+            read(&Lines::new(&self.text), self.source, &mut 0, CommentUse::Keep);
+        Self { root, end, ..self }
     }
 
     /// A text that cannot be read, or only in part. The place of the finding is one of the main file.
@@ -71,7 +86,7 @@ impl Document {
         self.root.is_none() && !self.findings.is_empty()
     }
 
-    /// The values and the comments as YAML. It is read as the same document. Without a tree: only comments.
+    /// The values and the comments of this document as YAML. It is read as the same document. Without a tree: only comments.
     pub fn to_yaml(&self) -> String {
         let mut text = self.root.as_ref().map_or_else(String::new, writer::write);
         for comment in &self.end {

@@ -410,6 +410,7 @@ mod tests {
             if !read.findings.is_empty() {
                 return Err(format!("{:?}\n{text}", read.findings));
             }
+            let read = read.with_comments();
             let (values, comments) = contents(root);
             let expected = (values, if has_comments { comments } else { Vec::new() });
             let found = read.root.as_ref().map(contents);

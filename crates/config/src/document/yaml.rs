@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use super::comments::{self, Opaque};
 use super::finding::Finding;
-use super::format::{Format, ParsedText};
+use super::format::{CommentUse, Format, ParsedText};
 use super::lines::Lines;
 use super::node::{Entry, Node, NodeValue, Scalar, Style};
 use super::span::{SourceId, Span};
@@ -27,23 +27,30 @@ pub(super) const FORMAT: Format = Format { ending: "yaml", mistaken: &["yml"], r
 
 /// Parses a document that is not part of a configuration.
 pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
-    let parsed = read(lines, SourceId::MAIN, &mut 0);
+    let parsed = read(lines, SourceId::MAIN, &mut 0, CommentUse::Skip);
     (parsed.root, parsed.findings)
 }
 
 /// Reads a text. After a repeated key, the first value is kept.
-fn read(lines: &Lines<'_>, source: SourceId, values: &mut usize) -> ParsedText {
+fn read(
+    lines: &Lines<'_>,
+    source: SourceId,
+    values: &mut usize,
+    comments: CommentUse,
+) -> ParsedText {
     if let Some(mut finding) = forbidden_character(lines) {
         finding.span.source = source;
         return ParsedText { findings: vec![finding], ..ParsedText::default() };
     }
     let mut builder = Builder::new(lines, source, *values);
+    builder.opaque = (comments == CommentUse::Keep).then(Vec::new);
     let result = builder.run();
     *values = builder.nodes;
     let Builder { mut root, mut findings, opaque, .. } = builder;
     match result {
         Ok(()) => {
-            let end = comments::attach(lines.text(), &opaque, root.as_mut());
+            let attach = |opaque: Vec<_>| comments::attach(lines.text(), &opaque, root.as_mut());
+            let end = opaque.map(attach).unwrap_or_default();
             ParsedText { root, end, findings }
         }
         Err(fatal) => {
@@ -125,8 +132,8 @@ struct Builder<'a> {
     nodes: usize,
     documents: usize,
     findings: Vec<Finding>,
-    /// The scalars that may contain a `#`.
-    opaque: Vec<Opaque>,
+    /// The scalars that may contain a `#`; `None`: comments are skipped.
+    opaque: Option<Vec<Opaque>>,
 }
 
 impl<'a> Builder<'a> {
@@ -139,7 +146,7 @@ impl<'a> Builder<'a> {
             nodes,
             documents: 0,
             findings: Vec::new(),
-            opaque: Vec::new(),
+            opaque: None,
         }
     }
 
@@ -147,7 +154,9 @@ impl<'a> Builder<'a> {
         let mut parser = Parser::new_from_str(self.lines.text());
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| scan_finding(self.lines, &error))?;
-            self.opaque.extend(opaque(&event, &span));
+            if let Some(all) = &mut self.opaque {
+                all.extend(opaque(&event, &span));
+            }
             self.event(event, place(&span).of(self.source))?;
         }
         Ok(())
