@@ -1,6 +1,6 @@
 //! The validated configuration, before names are resolved.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,11 +18,13 @@ use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, ResolutionFacts, S
 /// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
 
-/// A valid configuration in which members may still be host names.
+/// A valid configuration in which members may still be host names. A copy shares everything, so it is cheap.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The snapshot, with all pools empty.
-    pub(crate) template: Snapshot,
+    pub(crate) template: Arc<Snapshot>,
+    /// The names of hosts and pools.
+    pub(crate) names: Arc<ConfiguredNames>,
     /// The members of each pool in the template, in the file's order.
     pub(crate) members: Vec<Arc<Vec<ConfiguredMember>>>,
     /// Whether a rule names a member.
@@ -31,6 +33,23 @@ pub struct Config {
     pub(crate) parts: Parts,
     /// What it uses of the host.
     pub(crate) host_uses: HostUses,
+}
+
+/// Names in a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct ConfiguredNames {
+    /// The host names of members: in lower case.
+    hosts: BTreeSet<String>,
+    /// The indexes of the pools, by their names.
+    pools: HashMap<Arc<str>, usize>,
+}
+
+impl ConfiguredNames {
+    pub fn of(pools: &[Arc<Pool>], members: &[Vec<ConfiguredMember>]) -> Self {
+        let hosts = members.iter().flatten().filter_map(|member| member.endpoint.name());
+        let pools = pools.iter().zip(0..).map(|(pool, index)| (Arc::clone(&pool.name), index));
+        Self { hosts: hosts.map(str::to_owned).collect(), pools: pools.collect() }
+    }
 }
 
 /// A member as written in the file.
@@ -62,13 +81,12 @@ pub struct Summary {
 impl Config {
     /// The host names to resolve: in lower case, sorted, without duplicates.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
-        let names: BTreeSet<&str> = self
-            .members
-            .iter()
-            .flat_map(|members| members.iter())
-            .filter_map(|member| member.endpoint.name())
-            .collect();
-        names.into_iter()
+        self.names.hosts.iter().map(String::as_str)
+    }
+
+    /// The index of the pool of this name.
+    pub(crate) fn pool(&self, name: &str) -> Option<usize> {
+        self.names.pools.get(name).copied()
     }
 
     /// The snapshot with the current addresses of names.
@@ -77,7 +95,7 @@ impl Config {
     /// pool: an address in the file has precedence over a resolved one, and the first of two names over the second. A
     /// pool with `source` addresses gets only members of their address families, because it cannot reach others.
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
-        let mut snapshot = self.template.clone();
+        let mut snapshot = Snapshot::clone(&self.template);
         let doors = self.own_doors();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
             let found = resolve(members, resolutions, (pool, &doors));
@@ -106,9 +124,12 @@ impl Config {
             if found == pool.members {
                 continue;
             }
-            sum = sum.wrapping_sub(addresses(pool));
+            let is_at = |(one, other): (&Member, &Member)| one.address == other.address;
+            let are_alike =
+                found.len() == pool.members.len() && found.iter().zip(&pool.members).all(is_at);
+            sum = sum.wrapping_sub(if are_alike { 0 } else { addresses(pool) });
             Arc::make_mut(pool).members = found;
-            sum = sum.wrapping_add(addresses(pool));
+            sum = sum.wrapping_add(if are_alike { 0 } else { addresses(pool) });
             changed.push(index);
         }
         snapshot.resolved = self.resolved(sum);
@@ -131,9 +152,7 @@ impl Config {
         if !is_same {
             return None;
         }
-        let pools = &self.template.pools;
-        let index = |name: &String| pools.iter().position(|pool| *pool.name == **name);
-        let found = names.iter().map(index).collect::<Option<Vec<usize>>>()?;
+        let found = names.iter().map(|name| self.pool(name)).collect::<Option<Vec<usize>>>()?;
         // With a unix socket, more of a pool follows from its members: what TLS and monitors name.
         let has_unix = |index: &usize| {
             let mut members = self.members[*index].iter().chain(before.members[*index].iter());
@@ -155,17 +174,14 @@ impl Config {
     /// Whether members of these pools have a host name that another configuration does not have.
     pub fn has_other_names(&self, before: &Self, pools: &[usize]) -> bool {
         let members = pools.iter().flat_map(|index| self.members[*index].iter());
-        let names: HashSet<&str> = members.filter_map(|member| member.endpoint.name()).collect();
-        !names.is_empty() && {
-            let known: HashSet<&str> = before.host_names().collect();
-            !names.is_subset(&known)
-        }
+        let mut names = members.filter_map(|member| member.endpoint.name());
+        names.any(|name| !before.names.hosts.contains(name))
     }
 
     /// `addresses`: the sum of the fingerprints of the addresses of all pools.
     fn resolved(&self, addresses: u64) -> ResolutionFacts {
         let mut hasher = DefaultHasher::new();
-        self.parts.hash(&mut hasher);
+        self.parts.fingerprint().hash(&mut hasher);
         addresses.hash(&mut hasher);
         let pools = self.template.pools.iter().zip(&self.members);
         let empty = pools.filter(|(_, members)| members.is_empty());

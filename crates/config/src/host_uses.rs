@@ -5,6 +5,7 @@
 //! show the file of a key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::document::Span;
 
@@ -18,13 +19,13 @@ pub(crate) struct HostUse {
     value: String,
 }
 
-/// All uses, with their places.
+/// All uses, with their places. Copies share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HostUses(BTreeMap<HostUse, Span>);
+pub(crate) struct HostUses(Arc<BTreeMap<HostUse, Span>>);
 
 impl HostUses {
     pub fn add(&mut self, key: String, value: String, span: Span) {
-        self.0.insert(HostUse { key, value }, span);
+        Arc::make_mut(&mut self.0).insert(HostUse { key, value }, span);
     }
 
     /// The uses that `before` does not have.

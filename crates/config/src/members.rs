@@ -44,7 +44,7 @@ impl Config {
         let mut config = self.clone();
         let mut changed = Vec::with_capacity(changes.len());
         for change in changes {
-            let index = config.template.pools.iter().position(|it| *it.name == *change.pool)?;
+            let index = config.pool(&change.pool)?;
             config.set_member(index, change)?;
             config.parts.exchange_member(&change.pool, change.was.as_ref(), change.is.as_ref());
             changed.push(index);

@@ -64,7 +64,7 @@ pub use persistence::{
 };
 pub use pool::{
     Balance, Maintenance, Member, PassiveMarking, Pool, PoolSubstitutes, PoolTls, ProxyVersion,
-    QueueSettings, Retries, ReuseSettings, Spillover,
+    QueueSettings, Retries, ReuseSettings, Spillover, same_ends,
 };
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};

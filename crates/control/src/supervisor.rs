@@ -483,9 +483,9 @@ impl Supervisor {
         let config = &self.newest().config;
         names::tell_of_own_doors(config, &resolutions, &self.events);
         match members::with_present(config, &config.pools_with_names(), self) {
-            Some((_, changed)) if changed.is_empty() => return false,
-            Some((snapshot, _)) => {
-                self.prepare_members(snapshot, None);
+            Some(found) if found.pools.is_empty() => return false,
+            Some(found) => {
+                self.prepare_members(found.snapshot, None);
                 return true;
             }
             // Fields are withheld from a new address, or a whole configuration waits, which may need listeners or the packet path.

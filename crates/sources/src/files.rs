@@ -1,7 +1,7 @@
 //! The files of a configuration: a main file, and those that it includes.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use weir_config::document::{Document, Node};
 use weir_config::source_keys::state_dir;
@@ -9,6 +9,7 @@ use weir_config::{MergedValues, RuleCache};
 
 use crate::documents::Documents;
 use crate::include::include;
+use crate::member_index::MemberIndex;
 use crate::source::Source;
 use crate::text::{self, DecodedText};
 
@@ -19,6 +20,8 @@ pub struct Files {
     /// The sections of all files; `None`: there are none.
     root: Option<Node>,
     compiled_rules: Arc<RuleCache>,
+    /// Where `root` has members, made at the first question.
+    member_index: OnceLock<Arc<MemberIndex>>,
 }
 
 impl Files {
@@ -44,7 +47,7 @@ impl Files {
         let main = documents.add(name.to_owned(), read);
         let root = main.root.clone().map(|root| include(root, &mut documents));
         documents.complete();
-        Self { documents, root, compiled_rules: Arc::default() }
+        Self { documents, root, compiled_rules: Arc::default(), member_index: OnceLock::new() }
     }
 
     /// Reads the files again. A file with the same text is not parsed again, and rules whose files have the same content are
@@ -73,6 +76,11 @@ impl Files {
     /// The sections of all files.
     pub(crate) fn root(&self) -> Option<&Node> {
         self.root.as_ref()
+    }
+
+    /// Where [`Self::root`] has members.
+    pub(crate) fn member_index(&self) -> &MemberIndex {
+        self.member_index.get_or_init(|| Arc::new(MemberIndex::of(self.root())))
     }
 
     /// What is merged into: nothing, with what the check of these files needs.

@@ -9,6 +9,7 @@ mod documents;
 mod files;
 mod include;
 mod join;
+mod member_index;
 mod members;
 pub mod overlay;
 mod source;

@@ -6,7 +6,7 @@ use weir_config::snapshot::Address;
 use weir_config::{Config, Endpoint};
 
 use crate::files::Files;
-use crate::overlay::{Change, Overlay, endpoint_of};
+use crate::overlay::{Change, Overlay};
 use crate::sources::Sources;
 
 /// The place of a member.
@@ -42,8 +42,7 @@ impl Sources<'_> {
 
     fn member_change(&self, from: &Overlay, place: Place) -> Option<MemberChange> {
         let Place { pool, member, endpoint } = place;
-        let mut in_files = self.files.members(&pool)?.iter();
-        let in_files = in_files.find(|it| endpoint_of(it).as_ref() == Some(&endpoint));
+        let in_files = self.files.member(&pool, &endpoint)?;
         let over = |overlay: &Overlay| overlay.member_over(in_files.cloned(), &pool, &member);
         let (was, is) = (over(from)?, over(self.overlay)?);
         Some(MemberChange { pool, endpoint, was, is })
@@ -82,11 +81,12 @@ impl Place {
 }
 
 impl Files {
-    /// The list of a pool's members as the files have it.
-    fn members(&self, pool: &str) -> Option<&[Node]> {
-        let members = self.root()?.get("pools")?.get(pool)?.get("members")?;
+    /// A pool's member as the files have it. `None`: they have no list of the pool's members.
+    fn member(&self, pool: &str, endpoint: &Endpoint) -> Option<Option<&Node>> {
+        let index = self.member_index();
+        let members = index.entry(self.root()?.get("pools")?, pool)?.get("members")?;
         match &members.value {
-            NodeValue::List(members) => Some(members),
+            NodeValue::List(members) => Some(index.member(members, endpoint)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use weir_config::document::{self, Finding};
 use weir_config::{Config, Diagnostic, LoadResult, MergedValues, Severity, describe};
 
 use crate::files::Files;
-use crate::overlay::{Change, Difference, Overlay};
+use crate::overlay::{Change, Difference, Overlay, Tree};
 use crate::source::Source;
 
 /// The sources of a configuration.
@@ -56,7 +56,8 @@ impl<'a> Sources<'a> {
     /// yet.
     pub fn compose(&self, changes: &[Change]) -> Result<Overlay, Vec<Diagnostic>> {
         let mut below = self.merge(&self.below_overlay());
-        let composed = self.overlay.compose(&below.values(), changes, &mut below.places.pointers);
+        let tree = Tree { root: &below.values(), index: self.files.member_index() };
+        let composed = self.overlay.compose(tree, changes, &mut below.places.pointers);
         let error = |finding: Finding| (Severity::Error, finding);
         composed.map_err(|found| describe(found.into_iter().map(error).collect(), below.places))
     }

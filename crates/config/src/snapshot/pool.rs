@@ -209,3 +209,12 @@ impl Member {
         self.monitors.as_deref().unwrap_or(of_pool)
     }
 }
+
+/// The numbers of members with the same addresses at the beginning and at the end of two lists; no member counts twice.
+pub fn same_ends(before: &[Member], after: &[Member]) -> (usize, usize) {
+    let is_same = |(one, other): &(&Member, &Member)| one.address == other.address;
+    let first = before.iter().zip(after).take_while(is_same).count();
+    let left = before.len().min(after.len()) - first;
+    let ends = before.iter().rev().zip(after.iter().rev()).take(left);
+    (first, ends.take_while(is_same).count())
+}

@@ -64,7 +64,7 @@ use policies::Policies;
 
 pub(crate) use pool::configured_member;
 
-use crate::config::{Config, ConfiguredMember};
+use crate::config::{Config, ConfiguredMember, ConfiguredNames};
 use crate::decode::{Context, NamedItem, or_absent};
 use crate::host_uses::HostUses;
 use crate::parts::Parts;
@@ -87,8 +87,9 @@ pub(crate) fn configuration(
     if let (Some(section), Some(acme)) = (&file.acme, &acme) {
         acme::warn(acme, section.span, &config.template.virtual_servers, context);
     }
-    config.template.dated = std::mem::take(&mut context.dated).into();
-    config.template.acme = acme.map(|authority| AcmeConfiguration { authority, challenges: None });
+    let settings = Arc::make_mut(&mut config.template);
+    settings.dated = std::mem::take(&mut context.dated).into();
+    settings.acme = acme.map(|authority| AcmeConfiguration { authority, challenges: None });
     config.host_uses = std::mem::take(&mut context.host_uses);
     Some(config)
 }
@@ -171,13 +172,14 @@ fn config(
     (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>),
     names_members: bool,
 ) -> Option<Config> {
-    let pools = models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?;
+    let pools = models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<Vec<_>>>()?;
     Some(Config {
-        template: Snapshot {
+        names: Arc::new(ConfiguredNames::of(&pools, &members)),
+        template: Arc::new(Snapshot {
             settings: Arc::new(settings),
             pools,
             resolved: ResolutionFacts::default(),
-        },
+        }),
         members: members.into_iter().map(Arc::new).collect(),
         names_members,
         parts: Parts::default(),

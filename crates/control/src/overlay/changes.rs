@@ -337,9 +337,7 @@ impl Changes {
 
     /// Changes a report.
     pub(super) fn update(&self, number: u64, update: impl FnOnce(&mut Report)) {
-        if let Some(report) = self.queue().reports.get(number) {
-            update(report);
-        }
+        self.queue().reports.update(number, update);
         self.reported.notify_waiters();
     }
 
@@ -402,30 +400,25 @@ impl Changes {
     /// Reports this version and all before it as in force.
     pub(crate) fn put_in_force(&self, version: u64) {
         self.in_force.store(version, Relaxed);
-        let mut queue = self.queue();
-        let waiting =
-            queue.reports.all().filter(|report| report.state == TransactionState::Waiting);
-        for report in waiting.filter(|report| report.version.is_some_and(|it| it <= version)) {
-            report.state = if report.is_unchanged {
-                TransactionState::Unchanged
-            } else {
-                TransactionState::InForce
-            };
-        }
-        drop(queue);
+        self.queue().reports.update_waiting(|report| {
+            if report.version.is_some_and(|it| it <= version) {
+                report.state = match report.is_unchanged {
+                    true => TransactionState::Unchanged,
+                    false => TransactionState::InForce,
+                };
+            }
+        });
         self.reported.notify_waiters();
     }
 
     /// Reports stored versions from `version` on as refused, because they cannot be put in force.
     pub(crate) fn refuse_from(&self, version: u64, reason: &str) {
-        let mut queue = self.queue();
-        let waiting =
-            queue.reports.all().filter(|report| report.state == TransactionState::Waiting);
-        for report in waiting.filter(|report| report.version.is_some_and(|it| it >= version)) {
-            report.state = TransactionState::Refused;
-            report.reason = Some(reason.to_owned());
-        }
-        drop(queue);
+        self.queue().reports.update_waiting(|report| {
+            if report.version.is_some_and(|it| it >= version) {
+                report.state = TransactionState::Refused;
+                report.reason = Some(reason.to_owned());
+            }
+        });
         self.reported.notify_waiters();
     }
 

@@ -1,10 +1,11 @@
 //! Versions of the overlay: their changes, their authors, and the resulting overlays.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_sources::overlay::{Change, Delta, Overlay};
+
+use super::shared_queue::SharedQueue;
 
 /// Maximum number of stored versions.
 pub const VERSIONS_MAX: usize = 16_384;
@@ -87,14 +88,14 @@ impl Version {
     }
 }
 
-/// The stored versions.
+/// The stored versions. Copies share what they have in common, so a copy for each version costs little.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// The overlay before the first stored version.
     base: Overlay,
     /// The number of the version whose overlay is `base`.
     base_version: u64,
-    versions: VecDeque<Arc<Version>>,
+    versions: SharedQueue<Arc<Version>>,
     /// The approximate size of the stored versions in bytes.
     bytes: usize,
     newest: Overlay,
@@ -119,7 +120,7 @@ impl History {
 
     /// The number of the newest version.
     pub fn version(&self) -> u64 {
-        self.versions.back().map_or(self.base_version, |version| version.number)
+        self.versions.newest().map_or(self.base_version, |version| version.number)
     }
 
     /// The overlay after the newest version.
@@ -177,7 +178,7 @@ impl History {
             UnconfirmedVersion { version, until_unix_ms }
         });
         self.bytes += version.bytes();
-        self.versions.push_back(version);
+        self.versions.push(version);
         while self.versions.len() > VERSIONS_MAX
             || self.bytes > VERSIONS_BYTES_MAX && self.versions.len() > 1
         {
@@ -188,7 +189,7 @@ impl History {
 
     /// Merges the oldest version into the base.
     pub(super) fn forget_oldest(&mut self) {
-        if let Some(oldest) = self.versions.pop_front() {
+        if let Some(oldest) = self.versions.take_oldest() {
             self.bytes -= oldest.bytes();
             self.base.advance(&oldest.delta);
             self.base_version = oldest.number;

@@ -55,7 +55,7 @@ pub(crate) enum BatchResult {
     /// A dry run.
     Trial(Box<Trial>),
     /// The versions to store and put in force, with the resulting configuration.
-    Accepted(Arc<Configuration>, AcceptedVersions),
+    Accepted(Arc<Configuration>, Box<AcceptedVersions>),
 }
 
 /// A dry run with a valid configuration.
@@ -142,7 +142,7 @@ impl Changes {
             self.put_back(rest);
         }
         match judge.last {
-            Some(last) => BatchResult::Accepted(last, judge.accepted),
+            Some(last) => BatchResult::Accepted(last, Box::new(judge.accepted)),
             None => {
                 // No request has made a version: there is nothing to store.
                 judge.accepted.verdicts.into_iter().for_each(|it| it.tell(self));

@@ -9,3 +9,4 @@ pub mod history;
 pub mod journal;
 pub(crate) mod judge;
 pub mod reports;
+mod shared_queue;

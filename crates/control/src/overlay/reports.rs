@@ -1,6 +1,6 @@
 //! Results of transactions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use weir_api::changes::TransactionState;
 use weir_config::Diagnostic;
@@ -87,6 +87,8 @@ pub(super) struct Reports {
     kept: VecDeque<Report>,
     /// The number of the newest report.
     newest: u64,
+    /// The reports on stored versions that are not in force yet, by their numbers.
+    waiting: BTreeSet<u64>,
 }
 
 impl Reports {
@@ -110,10 +112,35 @@ impl Reports {
         self.newest
     }
 
-    pub fn get(&mut self, number: u64) -> Option<&mut Report> {
+    pub fn get(&self, number: u64) -> Option<&Report> {
+        self.kept.get(self.index(number)?)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
         let first = self.kept.front()?.number;
-        let index = usize::try_from(number.checked_sub(first)?).ok()?;
-        self.kept.get_mut(index)
+        usize::try_from(number.checked_sub(first)?).ok()
+    }
+
+    /// Changes a report, if it is kept.
+    pub fn update(&mut self, number: u64, update: impl FnOnce(&mut Report)) {
+        let index = self.index(number);
+        let Some(report) = index.and_then(|index| self.kept.get_mut(index)) else { return };
+        update(report);
+        match report.state {
+            TransactionState::Waiting => self.waiting.insert(number),
+            _ => self.waiting.remove(&number),
+        };
+    }
+
+    /// Changes the reports on stored versions that are not in force yet. The cost is that of these reports.
+    pub fn update_waiting(&mut self, mut update: impl FnMut(&mut Report)) {
+        for number in std::mem::take(&mut self.waiting) {
+            self.update(number, |report| {
+                if report.state == TransactionState::Waiting {
+                    update(report);
+                }
+            });
+        }
     }
 
     pub fn all(&mut self) -> impl Iterator<Item = &mut Report> {

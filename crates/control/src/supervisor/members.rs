@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use weir_config::Config;
-use weir_config::snapshot::{Member, Pool, Snapshot};
+use weir_config::snapshot::{Member, Pool, Snapshot, same_ends};
+use weir_config::{Config, Resolutions};
 use weir_dataplane::outside;
 use weir_exchange::local::withheld_names;
 
@@ -31,9 +31,25 @@ pub(super) fn newest_snapshot(at: &Supervisor) -> &Arc<Snapshot> {
     at.next.as_ref().map_or(&at.table.snapshot, |next| &next.snapshot)
 }
 
-/// The newest snapshot with the members of this configuration, and the pools that it changes, by their indexes; `None`: the
-/// configuration changes something else, too.
-pub(super) fn of(configuration: &Configuration, at: &Supervisor) -> Option<(Snapshot, Vec<usize>)> {
+/// The newest snapshot with other members.
+pub(super) struct OtherMembers {
+    pub snapshot: Snapshot,
+    /// The pools whose members are others, by their indexes.
+    pub pools: Vec<usize>,
+    /// The newest snapshot, and the addresses of names.
+    made_of: (Arc<Snapshot>, Resolutions),
+}
+
+impl OtherMembers {
+    /// Whether they would be made in the same way now.
+    pub(super) fn are_for(&self, at: &Supervisor) -> bool {
+        let (snapshot, resolutions) = &self.made_of;
+        Arc::ptr_eq(snapshot, newest_snapshot(at)) && *resolutions == at.names.resolutions()
+    }
+}
+
+/// The members of this configuration; `None`: it changes something else, too.
+pub(super) fn of(configuration: &Configuration, at: &Supervisor) -> Option<OtherMembers> {
     let (newest, config) = (at.newest(), &configuration.config);
     if !may_change(at) || !Arc::ptr_eq(&newest.files, &configuration.files) {
         return None;
@@ -45,29 +61,30 @@ pub(super) fn of(configuration: &Configuration, at: &Supervisor) -> Option<(Snap
     with_present(config, &pools, at)
 }
 
-/// The newest snapshot with the present members of these pools, and the pools that this changes, by their indexes; `None`: more
-/// than members follows from it. Nothing else may make such a snapshot: what follows from new addresses is decided here.
+/// The present members of these pools; `None`: more than members follows from them. Nothing else may make such a snapshot: what
+/// follows from new addresses is decided here.
 pub(super) fn with_present(
     config: &Config,
     pools: &[usize],
     at: &Supervisor,
-) -> Option<(Snapshot, Vec<usize>)> {
-    let before = newest_snapshot(at);
-    let (snapshot, changed) = config.with_members(before, &at.names.resolutions(), pools);
+) -> Option<OtherMembers> {
+    let (before, resolutions) = (newest_snapshot(at), at.names.resolutions());
+    let (snapshot, changed) = config.with_members(before, &resolutions, pools);
     let is_new = |index: &usize| has_new_address(&before.pools[*index], &snapshot.pools[*index]);
     // Other virtual servers may withhold fields from a new address.
     let is_alone =
         || may_change(at) && !(changed.iter().any(is_new) && withheld_names::are_any(&snapshot));
-    (changed.is_empty() || is_alone()).then_some((snapshot, changed))
+    if !changed.is_empty() && !is_alone() {
+        return None;
+    }
+    let made_of = (Arc::clone(before), resolutions);
+    Some(OtherMembers { snapshot, pools: changed, made_of })
 }
 
 /// The pools that lose their last member for new requests with these members.
-pub(super) fn left_alone(
-    (snapshot, pools): &(Snapshot, Vec<usize>),
-    at: &Supervisor,
-) -> Option<LeftAlone> {
+pub(super) fn left_alone(found: &OtherMembers, at: &Supervisor) -> Option<LeftAlone> {
     let waiting = at.next.as_ref().map(|next| &*next.snapshot);
-    LeftAlone::by_pools(snapshot, pools.iter().copied(), waiting, &at.table)
+    LeftAlone::by_pools(&found.snapshot, found.pools.iter().copied(), waiting, &at.table)
 }
 
 impl Supervisor {
@@ -192,6 +209,9 @@ fn is_probed_alike(one: &Pool, other: &Pool) -> bool {
 
 /// Whether a pool has a member now whose address it did not have before.
 fn has_new_address(before: &Pool, now: &Pool) -> bool {
-    let known: HashSet<_> = before.members.iter().map(|member| &member.address).collect();
-    now.members.iter().any(|member| !known.contains(&member.address))
+    let (first, last) = same_ends(&before.members, &now.members);
+    let known = &before.members[first..before.members.len() - last];
+    let known: HashSet<_> = known.iter().map(|member| &member.address).collect();
+    let now = &now.members[first..now.members.len() - last];
+    now.iter().any(|member| !known.contains(&member.address))
 }

@@ -407,12 +407,14 @@ pub(super) fn unusable<'t>(
     let mut found = Vec::new();
     for live in pools {
         let pool = &live.settings;
-        let members = pool.members.iter().zip(&live.members);
-        let enabled: Vec<_> = members
-            .filter(|(member, live)| administrative_state(member, live) == AdminState::Enabled)
-            .collect();
-        let is_wanted = *pool.name != *NOBODY && (pool.members.is_empty() || !enabled.is_empty());
-        if !is_wanted || enabled.iter().any(|(_, live)| live.health() == Health::Up) {
+        let enabled = || {
+            let members = pool.members.iter().zip(&live.members);
+            members.filter(|(it, live)| administrative_state(it, live) == AdminState::Enabled)
+        };
+        // Mostly one of the first members is usable.
+        let is_usable = enabled().any(|(_, live)| live.health() == Health::Up);
+        let is_wanted = pool.members.is_empty() || enabled().next().is_some();
+        if is_usable || !is_wanted || *pool.name == *NOBODY {
             continue;
         }
         let why = |member: &Member| {
@@ -421,7 +423,7 @@ pub(super) fn unusable<'t>(
             let failure = failure.as_deref().unwrap_or("no answer yet");
             format!("{}: {failure}", member.label).into()
         };
-        let members = enabled.iter().map(|(member, _)| why(member)).collect();
+        let members = enabled().map(|(member, _)| why(member)).collect();
         found.push(Unusable { pool: Arc::clone(pool), members });
     }
     found

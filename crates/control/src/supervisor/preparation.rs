@@ -14,7 +14,8 @@ use std::sync::Arc;
 use weir_config::snapshot::Snapshot;
 use weir_config::{Config, Diagnostic, Severity};
 
-use super::{Supervisor, defect, members};
+use super::members::{self, OtherMembers};
+use super::{Supervisor, defect};
 use crate::last_members::LeftAlone;
 use crate::logs::Logs;
 use crate::overlay::judge::{AcceptedVersions, BatchResult, Configuration, check};
@@ -42,10 +43,17 @@ pub(super) struct Candidate {
 /// A configuration and its versions, which are being stored.
 pub(super) struct VersionsInStoring {
     configuration: Arc<Configuration>,
-    /// Its snapshot; `None`: it changes members alone.
-    snapshot: Option<Box<Snapshot>>,
+    of: PreparedSnapshot,
     /// The first of the versions.
     first_version: u64,
+}
+
+/// The snapshot of a configuration whose versions are being stored.
+enum PreparedSnapshot {
+    /// It needs everything to be built anew.
+    Whole(Box<Snapshot>),
+    /// It changes members alone.
+    Members(Box<OtherMembers>),
 }
 
 pub(super) type LoadedConfiguration = Result<Arc<Configuration>, Vec<Diagnostic>>;
@@ -162,9 +170,11 @@ impl Supervisor {
                 Some(self.refuse(reason, &diagnostics))
             }
             (StepResult::Transactions(Some(BatchResult::Accepted(configuration, accepted))), _) => {
+                let accepted = *accepted;
                 if let Some(found) = members::of(&configuration, self) {
                     let left_alone = members::left_alone(&found, self);
-                    self.reading = store(self, (configuration, None), accepted, left_alone);
+                    let members = PreparedSnapshot::Members(Box::new(found));
+                    self.reading = store(self, (configuration, members), accepted, left_alone);
                     return self.reading.is_none().then_some(false);
                 }
                 let accepted = Some(accepted);
@@ -257,7 +267,8 @@ impl Candidate {
             });
         };
         let left_alone = left_alone(&snapshot, at);
-        at.reading = store(at, (configuration, Some(Box::new(snapshot))), accepted, left_alone);
+        let whole = PreparedSnapshot::Whole(Box::new(snapshot));
+        at.reading = store(at, (configuration, whole), accepted, left_alone);
         if at.reading.is_none() {
             let_go(at);
             return Some(false);
@@ -266,11 +277,10 @@ impl Candidate {
     }
 }
 
-/// Begins to store the versions of a configuration; `None`: it takes the last member of a pool, and must not. `snapshot`: see
-/// [`VersionsInStoring`].
+/// Begins to store the versions of a configuration; `None`: it takes the last member of a pool, and must not.
 fn store(
     at: &Supervisor,
-    (configuration, snapshot): (Arc<Configuration>, Option<Box<Snapshot>>),
+    (configuration, of): (Arc<Configuration>, PreparedSnapshot),
     accepted: AcceptedVersions,
     left_alone: Option<LeftAlone>,
 ) -> Option<PreparationStep> {
@@ -294,25 +304,29 @@ fn store(
         }
         kept
     });
-    let stored = VersionsInStoring { configuration, snapshot, first_version };
+    let stored = VersionsInStoring { configuration, of, first_version };
     Some(PreparationStep::Versions(Box::new(stored), task))
 }
 
 impl VersionsInStoring {
     /// Prepares the configuration. If this fails although the previous check succeeded, the previous version is restored.
     fn prepare(self, at: &mut Supervisor) -> bool {
-        let Self { configuration, snapshot, first_version } = self;
+        let Self { configuration, of, first_version } = self;
         let version = configuration.version;
-        // Names may have other addresses since then.
-        if snapshot.is_none()
-            && let Some((members, _)) = members::of(&configuration, at)
-        {
-            at.prepare_members(members, Some(configuration));
-            return true;
-        }
-        let prepared = match snapshot {
-            Some(snapshot) => Ok(*snapshot),
-            None => bound(&configuration, at),
+        let prepared = match of {
+            PreparedSnapshot::Whole(snapshot) => Ok(*snapshot),
+            PreparedSnapshot::Members(found) => {
+                // Names may have other addresses since then.
+                let found = match found.are_for(at) {
+                    true => Some(*found),
+                    false => members::of(&configuration, at),
+                };
+                if let Some(found) = found {
+                    at.prepare_members(found.snapshot, Some(configuration));
+                    return true;
+                }
+                bound(&configuration, at)
+            }
         };
         let prepared = prepared.and_then(|snapshot| {
             let prepared = at.prepare_next(snapshot, Some(configuration));

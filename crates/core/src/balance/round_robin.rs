@@ -13,7 +13,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | `new` | O(n log n) |
+//! | `new` | O(n + c log c) |
 //! | `pick`, all weights equal | O(1) |
 //! | `pick`, c different weights | O(log c), c <= 256 |
 //! | `pick`, f of n members not admitted | the above times n/(n-f), at most [`TURNS_LOST_MAX`] times, then O(n) |
@@ -22,7 +22,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{View, clamp_weight};
+use super::{View, WEIGHT_MAX, clamp_weight};
 
 /// Maximum number of lost turns per pick, before the pick checks the members one by one.
 pub const TURNS_LOST_MAX: usize = 8;
@@ -62,8 +62,7 @@ impl Class {
 impl RoundRobin {
     /// Round robin over `weights.len()` members; the seed selects the first.
     pub fn new(weights: &[u16], seed: u64) -> Self {
-        let mut members: Vec<u32> = (0..weights.len() as u32).collect();
-        members.sort_by_key(|&index| (Reverse(clamp_weight(weights[index as usize])), index));
+        let members = by_weight(weights);
         let mut classes = Vec::new();
         let mut rates = Vec::new();
         let mut first = 0;
@@ -104,6 +103,24 @@ impl RoundRobin {
         self.walk = (position + 1) % self.members.len();
         Some(self.members[position] as usize)
     }
+}
+
+/// The indexes of members by weight, the heaviest first, and those of one weight in their order.
+fn by_weight(weights: &[u16]) -> Vec<u32> {
+    // There are few weights, so counting is faster than sorting.
+    let class = |weight: &u16| usize::from(WEIGHT_MAX - clamp_weight(*weight));
+    let mut next = [0_u32; WEIGHT_MAX as usize + 1];
+    weights.iter().for_each(|weight| next[class(weight) + 1] += 1);
+    for class in 1..next.len() {
+        next[class] += next[class - 1];
+    }
+    let mut members = vec![0; weights.len()];
+    for (index, weight) in (0..).zip(weights) {
+        let place = &mut next[class(weight)];
+        members[*place as usize] = index;
+        *place += 1;
+    }
+    members
 }
 
 /// Assigns slots to classes.

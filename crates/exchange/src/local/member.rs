@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -45,37 +46,62 @@ impl LocalMember {
     }
 }
 
-/// The view of these members. Those in `before` are kept, with their idle connections.
-pub fn views_of(
-    members: &[Arc<LiveMember>],
-    before: &[Rc<LocalMember>],
-    worker: usize,
-) -> Vec<Rc<LocalMember>> {
-    // Most changes are of few members: the others are at the same place, counted from one of the ends.
-    let is_same = |(local, live): &(&Rc<LocalMember>, &Arc<LiveMember>)| local.is_of(live);
-    let first = before.iter().zip(members).take_while(is_same).count();
-    let left = before.len().min(members.len()) - first;
-    let ends = before.iter().rev().zip(members.iter().rev()).take(left);
-    let last = ends.take_while(is_same).count();
-    let moved: HashMap<*const LiveMember, &Rc<LocalMember>> = before[first..before.len() - last]
-        .iter()
-        .map(|local| (Arc::as_ptr(&local.live), local))
-        .collect();
-    let one = |live: &Arc<LiveMember>| match moved.get(&Arc::as_ptr(live)) {
-        Some(&local) => Rc::clone(local),
-        None => LocalMember::new(live, worker),
-    };
-    let mut views = Vec::with_capacity(members.len());
-    views.extend(before[..first].iter().cloned());
-    views.extend(members[first..members.len() - last].iter().map(one));
-    views.extend(before[before.len() - last..].iter().cloned());
-    views
+/// A worker's views of the members of a pool, in the order of the snapshot. Copies share them.
+#[derive(Clone)]
+pub struct MemberViews(Rc<[Rc<LocalMember>]>);
+
+impl MemberViews {
+    /// The views of these members. Those in `before` are kept, with their idle connections.
+    pub fn of(members: &[Arc<LiveMember>], before: &[Rc<LocalMember>], worker: usize) -> Self {
+        // Most changes are of few members: the others are at the same place, counted from one of the ends.
+        let is_same = |(local, live): &(&Rc<LocalMember>, &Arc<LiveMember>)| local.is_of(live);
+        let first = before.iter().zip(members).take_while(is_same).count();
+        let left = before.len().min(members.len()) - first;
+        let ends = before.iter().rev().zip(members.iter().rev()).take(left);
+        let last = ends.take_while(is_same).count();
+        let moved: HashMap<*const LiveMember, &Rc<LocalMember>> = before
+            [first..before.len() - last]
+            .iter()
+            .map(|local| (Arc::as_ptr(&local.live), local))
+            .collect();
+        let one = |live: &Arc<LiveMember>| match moved.get(&Arc::as_ptr(live)) {
+            Some(&local) => Rc::clone(local),
+            None => LocalMember::new(live, worker),
+        };
+        let mut views = Vec::with_capacity(members.len());
+        views.extend(before[..first].iter().cloned());
+        views.extend(members[first..members.len() - last].iter().map(one));
+        views.extend(before[before.len() - last..].iter().cloned());
+        Self(views.into())
+    }
+
+    /// The members that are not in `now`.
+    pub fn gone(&self, now: &Self) -> Vec<Rc<LocalMember>> {
+        if Rc::ptr_eq(&self.0, &now.0) {
+            return Vec::new();
+        }
+        let is_same = |(one, other): &(&Rc<LocalMember>, &Rc<LocalMember>)| Rc::ptr_eq(one, other);
+        let first = self.iter().zip(now).take_while(is_same).count();
+        let kept: HashSet<*const LocalMember> = now[first..].iter().map(Rc::as_ptr).collect();
+        let gone = self[first..].iter().filter(|member| !kept.contains(&Rc::as_ptr(member)));
+        gone.cloned().collect()
+    }
 }
 
-/// The members of `before` that are not in `now`.
-pub fn gone(before: &[Rc<LocalMember>], now: &[Rc<LocalMember>]) -> Vec<Rc<LocalMember>> {
-    let is_same = |(one, other): &(&Rc<LocalMember>, &Rc<LocalMember>)| Rc::ptr_eq(one, other);
-    let first = before.iter().zip(now).take_while(is_same).count();
-    let kept: HashSet<*const LocalMember> = now[first..].iter().map(Rc::as_ptr).collect();
-    before[first..].iter().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
+impl Deref for MemberViews {
+    type Target = [Rc<LocalMember>];
+
+    #[inline]
+    fn deref(&self) -> &[Rc<LocalMember>] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a MemberViews {
+    type Item = &'a Rc<LocalMember>;
+    type IntoIter = std::slice::Iter<'a, Rc<LocalMember>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }

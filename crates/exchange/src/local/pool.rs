@@ -18,7 +18,7 @@ use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
 use crate::local::forms::Forms;
-use crate::local::member::{self, LocalMember};
+use crate::local::member::{LocalMember, MemberViews};
 use crate::shared::counters::OwnPoolCounters;
 use crate::shared::live::{LiveMember, LivePool, PoolMembers};
 
@@ -36,7 +36,7 @@ pub struct LocalPool {
     /// The forms in which heads for this pool and its fallback pools are written.
     pub forms: Forms,
     /// The members in the order of the snapshot.
-    pub members: Vec<Rc<LocalMember>>,
+    pub members: MemberViews,
     settings: Arc<snapshot::Pool>,
     set: Arc<PoolMembers>,
     budget: RefCell<RetryBudget>,
@@ -165,7 +165,7 @@ impl LocalPool {
             forms: Forms::of(snapshot, index),
             live: Arc::clone(&set.pool),
             counters: set.own_counters(worker),
-            members: member::views_of(&set.members, before, worker),
+            members: MemberViews::of(&set.members, before, worker),
             settings: Arc::clone(&set.settings),
             set: Arc::clone(set),
             budget: RefCell::default(),
@@ -179,11 +179,15 @@ impl LocalPool {
     pub fn with_members(&self, set: &Arc<PoolMembers>, worker: usize) -> Self {
         // What this view has computed is not needed any more, and may be large.
         let seed = self.choice.replace(Choice::new(0)).seed;
+        let members = match self.set.members.are(&set.members) {
+            true => self.members.clone(),
+            false => MemberViews::of(&set.members, &self.members, worker),
+        };
         Self {
             forms: self.forms,
             live: Arc::clone(&self.live),
             counters: set.own_counters(worker),
-            members: member::views_of(&set.members, &self.members, worker),
+            members,
             settings: Arc::clone(&set.settings),
             set: Arc::clone(set),
             budget: self.budget.clone(),

@@ -20,7 +20,7 @@ use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
 use crate::local::copies;
 use crate::local::gate::Gate;
-use crate::local::member::{self, LocalMember};
+use crate::local::member::LocalMember;
 use crate::local::pool::LocalPool;
 use crate::local::pools::{PoolInForce, Pools};
 use crate::local::traffic::Traffic;
@@ -341,7 +341,7 @@ impl LocalTable {
         for &index in changed {
             let pool = &self.pools[index];
             let before = pool.put(pool.now().with_members(&table.pools[index], worker));
-            gone.extend(member::gone(&before.members, &pool.now().members));
+            gone.extend(before.members.gone(&pool.now().members));
         }
         gone.iter().for_each(|member| member.retired.set(true));
         for traffic in self.servers.values().filter_map(|server| server.traffic.as_ref()) {
@@ -364,7 +364,7 @@ impl LocalTable {
 
     /// The members of all pools.
     pub fn members(&self) -> impl Iterator<Item = Rc<LocalMember>> {
-        self.pools.iter().flat_map(|pool| pool.now().members.clone())
+        self.pools.iter().flat_map(|pool| pool.now().members.to_vec())
     }
 }
 

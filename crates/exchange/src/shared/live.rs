@@ -57,7 +57,7 @@ use crate::shared::sticky::Stickies;
 use crate::shared::waf_rules::WafRules;
 
 pub use former::RemovedObjects;
-pub use members::PoolMembers;
+pub use members::{LiveMembers, PoolMembers};
 
 /// A snapshot together with the live state of its objects. The vectors have the order of the snapshot.
 #[derive(Debug)]
@@ -214,6 +214,10 @@ impl LiveMember {
 
     /// Sets the result of the member's monitors. Returns whether it changed.
     pub fn set_health(&self, health: Health, now_ms: u64) -> bool {
+        // Mostly it is the same: then no other core has to read it again.
+        if self.health.load(Relaxed) == health as u8 {
+            return false;
+        }
         let before = self.health.swap(health as u8, Relaxed);
         let changed = before != health as u8;
         if changed {

@@ -164,7 +164,8 @@ impl Stickies {
             .collect();
         let mut by_place = Arc::clone(&self.by_place);
         let persistence = |name: &str| snapshot.persistence.iter().find(|it| *it.name == *name);
-        for (place, old) in &*self.by_place {
+        let all = (!pools.is_empty()).then_some(&*self.by_place);
+        for (place, old) in all.into_iter().flatten() {
             if let Some(pool) = pools.get(&*place.pool)
                 && let Some(persistence) = persistence(&place.persistence)
             {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use weir_config::document::{Entry, Finding, Node, NodeValue, Span};
 use weir_config::{Endpoint, Pointers};
 
-use super::rules::{self, Refusal, endpoint, is_members};
+use super::rules::{self, Refusal, is_members};
 use super::{Change, Overlay, value};
+use crate::member_index::endpoint_of;
 
 /// A change with its path as segments.
 pub(super) struct Item {
@@ -30,7 +31,7 @@ impl Overlay {
     /// their parents.
     pub(crate) fn apply(&self, mut root: Node, pointers: &mut Pointers) -> (Node, Vec<Finding>) {
         let items: Vec<Item> =
-            self.changes.values().map(|change| Item::new(Arc::clone(change))).collect();
+            self.changes.iter().map(|change| Item::new(Arc::clone(change))).collect();
         let mut application = Application { pointers, stale: Vec::new() };
         application.group(&mut root, &items, 0, Pointers::ROOT);
         let stale = application.stale;
@@ -147,7 +148,7 @@ impl Application<'_> {
         const DEPTH: usize = 3;
         let places = list.iter().enumerate();
         let places: HashMap<Endpoint, usize> =
-            places.filter_map(|(index, item)| Some((endpoint(item)?, index))).collect();
+            places.filter_map(|(index, item)| Some((endpoint_of(item)?, index))).collect();
         let mut removed = HashSet::new();
         for group in items.chunk_by(|one, other| one.segments[DEPTH] == other.segments[DEPTH]) {
             let segment = &group[0].segments[DEPTH];

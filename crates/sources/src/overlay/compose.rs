@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use weir_config::Pointers;
-use weir_config::document::{Finding, Node};
+use weir_config::document::Finding;
 
 use super::apply::{Application, Item};
-use super::rules::{self, Refusal};
+use super::rules::{self, Refusal, Tree};
 use super::{CHANGES_MAX, Change, OVERLAY_BYTES_MAX, Overlay, Pointer, value};
 
 impl Overlay {
@@ -14,7 +14,7 @@ impl Overlay {
     /// not possible.
     pub(crate) fn compose(
         &self,
-        root: &Node,
+        tree: Tree<'_>,
         changes: &[Change],
         pointers: &mut Pointers,
     ) -> Result<Self, Vec<Finding>> {
@@ -23,7 +23,7 @@ impl Overlay {
         for change in changes {
             let refusal = match rules::refused(change) {
                 Some(refusal) => Err(refusal),
-                None => overlay.change(root, change),
+                None => overlay.change(tree, change),
             };
             if let Err(refusal) = refusal {
                 let segments = change.path().segments();
@@ -51,21 +51,21 @@ impl Overlay {
         Some(Refusal::new(message, help))
     }
 
-    fn change(&mut self, root: &Node, change: &Change) -> Result<(), Refusal> {
+    fn change(&mut self, tree: Tree<'_>, change: &Change) -> Result<(), Refusal> {
         match self.above(change.path()).cloned() {
-            Some(Change::Set { path, value }) => self.change_within(root, (&path, &value), change),
+            Some(Change::Set { path, value }) => self.change_within(tree, (&path, &value), change),
             Some(Change::Remove { path }) => {
                 let message = format!("{path} is removed by the overlay");
                 Err(Refusal::new(message, format!("set {path} as a whole")))
             }
-            None => self.change_here(root, change),
+            None => self.change_here(tree, change),
         }
     }
 
     /// Makes a change inside a value that the overlay sets.
     fn change_within(
         &mut self,
-        root: &Node,
+        tree: Tree<'_>,
         (path, value): (&Pointer, &serde_json::Value),
         change: &Change,
     ) -> Result<(), Refusal> {
@@ -82,29 +82,29 @@ impl Overlay {
         if let Some((_, refusal)) = application.stale.pop() {
             return Err(refusal);
         }
-        self.set(root, path, value::json(&node))
+        self.set(tree, path, value::json(&node))
     }
 
     /// Makes a change at a path where the overlay has no change above.
-    fn change_here(&mut self, root: &Node, change: &Change) -> Result<(), Refusal> {
+    fn change_here(&mut self, tree: Tree<'_>, change: &Change) -> Result<(), Refusal> {
         let path = change.path();
         let segments = path.segments();
         match change {
             Change::Set { value, .. } => {
                 // Checked before anything is dropped, so that a refused change has no effect.
-                rules::find(root, &segments, 0)?;
+                tree.find(&segments)?;
                 self.drop_below(path);
-                self.set(root, path, value.clone())
+                self.set(tree, path, value.clone())
             }
             Change::Remove { .. } => {
                 let was_changed = self.drop_below(path);
-                match rules::find(root, &segments, 0) {
+                match tree.find(&segments) {
                     Ok(Some(_)) => {
                         self.insert(change.clone());
                         Ok(())
                     }
                     Ok(None) | Err(_) if was_changed => Ok(()),
-                    Ok(None) => Err(rules::not_found(root, &segments, 0)),
+                    Ok(None) => Err(rules::not_found(tree.root, &segments, 0)),
                     Err(refusal) => Err(refusal),
                 }
             }
@@ -114,7 +114,7 @@ impl Overlay {
     /// Sets a value, unless the files have the same value there.
     fn set(
         &mut self,
-        root: &Node,
+        tree: Tree<'_>,
         path: &Pointer,
         value: serde_json::Value,
     ) -> Result<(), Refusal> {
@@ -124,7 +124,7 @@ impl Overlay {
             false => value,
         };
         let node = value::node(&value, Pointers::ROOT, &mut Pointers::default());
-        let in_files = rules::find(root, &segments, 0).ok().flatten();
+        let in_files = tree.find(&segments).ok().flatten();
         if in_files.is_some_and(|in_files| value::same(in_files, &node)) {
             self.drop_at(path.as_str());
         } else {

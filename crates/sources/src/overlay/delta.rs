@@ -1,7 +1,5 @@
 //! The difference between two versions of an overlay.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Overlay, Pointer};
@@ -42,18 +40,17 @@ impl Delta {
 }
 
 impl Overlay {
-    /// The difference from this overlay to a later one.
+    /// The difference from this overlay to a later one. What both share is not read.
     pub fn delta(&self, later: &Self) -> Delta {
-        let is_new = |path: &Pointer, change: &Arc<Change>| {
-            let before = self.changes.get(path);
-            before.is_none_or(|before| !Arc::ptr_eq(before, change) && before != change)
-        };
-        let put = later.changes.iter().filter(|(path, change)| is_new(path, change));
-        let dropped = self.changes.keys().filter(|path| !later.changes.contains_key(*path));
-        Delta {
-            put: put.map(|(_, change)| Change::clone(change)).collect(),
-            dropped: dropped.cloned().collect(),
+        let mut delta = Delta::default();
+        for (before, after) in self.changes.differences(&later.changes) {
+            match (before, after) {
+                (_, Some(after)) => delta.put.push(Change::clone(after)),
+                (Some(before), None) => delta.dropped.push(before.path().clone()),
+                (None, None) => {}
+            }
         }
+        delta
     }
 
     /// Applies a difference to this overlay.

@@ -12,6 +12,7 @@
 //! A `set` of the value that the files have is dropped.
 
 mod apply;
+mod change_map;
 mod compose;
 mod delta;
 mod diff;
@@ -20,16 +21,15 @@ mod revert;
 mod rules;
 mod value;
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
+use change_map::ChangeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_config::document::Node;
 use weir_config::{MergedValues, Severity};
 
-pub(crate) use rules::endpoint as endpoint_of;
+pub(crate) use rules::Tree;
 pub(crate) use value::json as value_of;
 
 use crate::source::Source;
@@ -91,18 +91,18 @@ impl Change {
     }
 }
 
-/// All changes, ordered by their paths.
+/// All changes, ordered by their paths. Copies share what they have in common.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Change>", into = "Vec<Change>")]
 pub struct Overlay {
-    changes: BTreeMap<Pointer, Arc<Change>>,
+    changes: ChangeMap,
     bytes: usize,
 }
 
 impl Overlay {
     /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.len() == 0
     }
 
     /// The number of changes.
@@ -112,7 +112,7 @@ impl Overlay {
 
     /// The changes, ordered by their paths.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
-        self.changes.values().map(|change| &**change)
+        self.changes.iter().map(|change| &**change)
     }
 
     fn get(&self, path: &str) -> Option<&Change> {
@@ -121,7 +121,7 @@ impl Overlay {
 
     fn insert(&mut self, change: Change) {
         self.bytes += change.bytes();
-        let before = self.changes.insert(change.path().clone(), Arc::new(change));
+        let before = self.changes.insert(Arc::new(change));
         self.bytes -= before.map_or(0, |before| before.bytes());
     }
 
@@ -143,9 +143,8 @@ impl Overlay {
         if self.above(&path).is_some() {
             return None;
         }
-        let bounds = [format!("{path}/"), format!("{path}0")];
-        let bounds = (Bound::Included(&*bounds[0]), Bound::Excluded(&*bounds[1]));
-        let below = self.changes.range::<str, _>(bounds).map(|(_, change)| change);
+        let [from, to] = below(&path);
+        let below = self.changes.range(&from, &to);
         let changes = self.changes.get(path.as_str()).into_iter().chain(below);
         let mut list: Vec<Node> = in_files.into_iter().collect();
         apply::to_members(&mut list, changes.cloned()).then(|| list.pop())
@@ -153,11 +152,9 @@ impl Overlay {
 
     /// Drops changes at a path and below it. Returns whether there were any.
     fn drop_below(&mut self, path: &Pointer) -> bool {
-        // Pointers below it begin with the path and `/`; `0` is the character after `/`.
-        let bounds = [format!("{path}/"), format!("{path}0")];
-        let bounds = (Bound::Included(&*bounds[0]), Bound::Excluded(&*bounds[1]));
-        let below = self.changes.range::<str, _>(bounds).map(|(path, _)| path.clone());
-        let below: Vec<Pointer> = below.collect();
+        let [from, to] = below(path);
+        let below: Vec<Pointer> =
+            self.changes.range(&from, &to).map(|change| change.path().clone()).collect();
         let mut is_any = self.drop_at(path.as_str());
         for path in &below {
             is_any |= self.drop_at(path.as_str());
@@ -171,6 +168,11 @@ impl Overlay {
         let ends = text.char_indices().filter(|(index, it)| *it == '/' && *index > 0);
         ends.map(|(index, _)| &text[..index]).find_map(|above| self.get(above))
     }
+}
+
+/// The bounds of the paths below this one, which begin with it and `/`; `0` is the character after `/`.
+fn below(path: &Pointer) -> [String; 2] {
+    [format!("{path}/"), format!("{path}0")]
 }
 
 impl Source for Overlay {

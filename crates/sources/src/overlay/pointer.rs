@@ -1,6 +1,5 @@
 //! Paths in a configuration: JSON pointers (RFC 6901).
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,12 +80,6 @@ impl Pointer {
 impl fmt::Display for Pointer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
-    }
-}
-
-impl Borrow<str> for Pointer {
-    fn borrow(&self) -> &str {
-        &self.0
     }
 }
 

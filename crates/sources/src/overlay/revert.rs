@@ -1,11 +1,10 @@
 //! Takes back one step between two overlays, and keeps what came after it.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
 use serde_json::{Map, Value};
 
-use super::{Change, Overlay, Pointer};
+use super::{Change, Overlay, Pointer, below};
 
 /// A path that the step has changed, and that a later step has changed again.
 pub type Conflict = String;
@@ -44,11 +43,9 @@ impl Overlay {
     /// The paths of changes above and below this one, which an overlay never has.
     fn beside(&self, path: &Pointer) -> Vec<Conflict> {
         let above = self.above(path).map(|above| above.path().as_str().to_owned());
-        // Pointers below it begin with the path and `/`; `0` is the character after `/`.
-        let bounds = [format!("{path}/"), format!("{path}0")];
-        let bounds = (Bound::Included(&*bounds[0]), Bound::Excluded(&*bounds[1]));
-        let below = self.changes.range::<str, _>(bounds);
-        above.into_iter().chain(below.map(|(found, _)| found.as_str().to_owned())).collect()
+        let [from, to] = below(path);
+        let below = self.changes.range(&from, &to);
+        above.into_iter().chain(below.map(|it| it.path().as_str().to_owned())).collect()
     }
 }
 

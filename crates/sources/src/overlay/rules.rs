@@ -6,6 +6,7 @@ use weir_config::parts::{NAMED, PROFILES};
 use weir_config::{Endpoint, clip, escaped, nearest};
 
 use super::{Change, value};
+use crate::member_index::{MemberIndex, endpoint_of};
 
 /// The reason why a change is not possible.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,16 +140,11 @@ pub(super) fn member_value(segment: &str, value: &Value) -> Result<Value, Refusa
     }
 }
 
-/// The address of an item of `members`.
-pub(crate) fn endpoint(item: &Node) -> Option<Endpoint> {
-    let address = match &item.value {
-        NodeValue::Map(_) => item.get("address")?,
-        _ => item,
-    };
-    match &address.value {
-        NodeValue::Scalar(scalar) => Endpoint::read(&scalar.text),
-        _ => None,
-    }
+/// A tree in which paths are looked up, and where it has members.
+#[derive(Clone, Copy)]
+pub(crate) struct Tree<'n> {
+    pub root: &'n Node,
+    pub index: &'n MemberIndex,
 }
 
 /// The node at a path, from `depth` on. `Ok(None)`: there is none, but one can be set.
@@ -157,15 +153,30 @@ pub(super) fn find<'n>(
     segments: &[String],
     depth: usize,
 ) -> Result<Option<&'n Node>, Refusal> {
+    find_by(&MemberIndex::default(), root, (segments, depth))
+}
+
+impl<'n> Tree<'n> {
+    /// As [`find`], for a whole path.
+    pub(super) fn find(self, segments: &[String]) -> Result<Option<&'n Node>, Refusal> {
+        find_by(self.index, self.root, (segments, 0))
+    }
+}
+
+fn find_by<'n>(
+    index: &MemberIndex,
+    root: &'n Node,
+    (segments, depth): (&[String], usize),
+) -> Result<Option<&'n Node>, Refusal> {
     let mut node = root;
     for at in depth..segments.len() {
         let (path, segment) = (&segments[..at], &segments[at]);
         let below = match &node.value {
             NodeValue::Null => None,
-            NodeValue::Map(_) => node.get(segment),
+            NodeValue::Map(_) => index.entry(node, segment),
             NodeValue::List(items) if is_members(path) => {
                 let wanted = Endpoint::read(segment).ok_or_else(|| not_an_address(segment))?;
-                items.iter().find(|item| endpoint(item).as_ref() == Some(&wanted))
+                index.member(items, &wanted)
             }
             // A member without settings, written as an address.
             NodeValue::Scalar(_) if is_member(path) => (segment == "address").then_some(node),
@@ -194,7 +205,7 @@ fn names(node: &Node) -> Vec<String> {
     match &node.value {
         NodeValue::Map(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
         NodeValue::List(items) => {
-            items.iter().filter_map(|item| endpoint(item).map(|it| it.to_string())).collect()
+            items.iter().filter_map(|item| endpoint_of(item).map(|it| it.to_string())).collect()
         }
         _ => Vec::new(),
     }

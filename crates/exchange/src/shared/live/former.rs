@@ -59,6 +59,11 @@ impl RemovedObjects {
         now: &[Arc<PoolMembers>],
         changed: &[usize],
     ) -> Self {
+        let others = changed.iter().filter(|index| {
+            let (before, now) = (&before[**index], &now[**index]);
+            !before.members.are(&now.members)
+        });
+        let changed: Vec<usize> = others.copied().collect();
         let present: HashSet<*const LiveMember> =
             changed.iter().flat_map(|index| &now[*index].members).map(Arc::as_ptr).collect();
         let left = changed.iter().flat_map(|index| before[*index].members.iter().cloned());

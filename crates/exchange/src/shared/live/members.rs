@@ -1,10 +1,11 @@
 //! The members of a pool in force.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock, RwLock};
 
-use weir_config::snapshot::{Address, Balance, Member, Pool};
+use weir_config::snapshot::{Address, Balance, Member, Pool, same_ends};
 use weir_core::balance::{MaglevTable, NamedMember, ResponseTime};
 use weir_core::monitor::{Health, Passive};
 
@@ -23,10 +24,45 @@ pub struct PoolMembers {
     /// The pool in the snapshot.
     pub settings: Arc<Pool>,
     /// State of the members, one per member in `settings`.
-    pub members: Vec<Arc<LiveMember>>,
+    pub members: LiveMembers,
     /// Maps keys of requests to members, if balancing needs it.
     pub maglev: Option<Arc<MaglevTable>>,
     labels: Arc<Labels>,
+}
+
+/// State of the members of a pool, in their order. Copies share it.
+#[derive(Debug, Clone)]
+pub struct LiveMembers(Arc<[Arc<LiveMember>]>);
+
+impl LiveMembers {
+    /// Whether others are the same members in the same order, and share them.
+    pub fn are(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Deref for LiveMembers {
+    type Target = [Arc<LiveMember>];
+
+    #[inline]
+    fn deref(&self) -> &[Arc<LiveMember>] {
+        &self.0
+    }
+}
+
+impl FromIterator<Arc<LiveMember>> for LiveMembers {
+    fn from_iter<I: IntoIterator<Item = Arc<LiveMember>>>(members: I) -> Self {
+        Self(members.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a LiveMembers {
+    type Item = &'a Arc<LiveMember>;
+    type IntoIter = std::slice::Iter<'a, Arc<LiveMember>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 /// The labels of members, in their order. Members of a pool with the same labels share them.
@@ -74,6 +110,33 @@ impl PoolMembers {
         making: PoolBuildFacts,
     ) -> Self {
         let (first, last) = same_ends(&self.settings.members, &settings.members);
+        let is_same = first == self.members.len() && first == settings.members.len();
+        let members = match is_same {
+            true => self.members.clone(),
+            false => self.moved_to(settings, (first, last), departed, making),
+        };
+        // Their labels are their addresses.
+        let labels = if is_same { Arc::clone(&self.labels) } else { Arc::default() };
+        let is_drawn_alike = || {
+            let weights = self.settings.members.iter().map(|member| member.weight);
+            is_same && weights.eq(settings.members.iter().map(|member| member.weight))
+        };
+        let maglev = match &self.maglev {
+            Some(table) if is_drawn_alike() => Some(Arc::clone(table)),
+            _ => is_keyed(settings, making).then(|| maglev(settings)),
+        };
+        let pool = Arc::clone(&self.pool);
+        Self { pool, settings: Arc::clone(settings), members, maglev, labels }
+    }
+
+    /// The state of other members. `first`, `last`: so many stay at their places at the beginning and at the end.
+    fn moved_to(
+        &self,
+        settings: &Arc<Pool>,
+        (first, last): (usize, usize),
+        departed: &RemovedObjects,
+        making: PoolBuildFacts,
+    ) -> LiveMembers {
         let between = first..self.members.len() - last;
         let moved: HashMap<&Address, &Arc<LiveMember>> =
             self.members[between].iter().map(|live| (&live.address, live)).collect();
@@ -99,22 +162,11 @@ impl PoolMembers {
         members.extend(self.members[..first].iter().cloned());
         members.extend(new.iter().map(one));
         members.extend(self.members[self.members.len() - last..].iter().cloned());
-        let has_same_labels = has_labels_of(&self.settings, settings);
-        let labels = if has_same_labels { Arc::clone(&self.labels) } else { Arc::default() };
-        let is_drawn_alike = || {
-            let weights = self.settings.members.iter().map(|member| member.weight);
-            has_same_labels && weights.eq(settings.members.iter().map(|member| member.weight))
-        };
-        let maglev = match &self.maglev {
-            Some(table) if is_drawn_alike() => Some(Arc::clone(table)),
-            _ => is_keyed(settings, making).then(|| maglev(settings)),
-        };
-        let pool = Arc::clone(&self.pool);
-        Self { pool, settings: Arc::clone(settings), members, maglev, labels }
+        members.into_iter().collect()
     }
 
     /// A copy with other state, for a dry run. `pool`: the copy of the pool.
-    pub(super) fn with_state(&self, pool: Arc<LivePool>, members: Vec<Arc<LiveMember>>) -> Self {
+    pub(super) fn with_state(&self, pool: Arc<LivePool>, members: LiveMembers) -> Self {
         let (settings, maglev) = (Arc::clone(&self.settings), self.maglev.clone());
         Self { pool, settings, members, maglev, labels: Arc::clone(&self.labels) }
     }
@@ -148,15 +200,6 @@ impl PoolMembers {
         let times: Option<_> = self.members.iter().map(|member| member.own_times(worker)).collect();
         OwnPoolCounters::new(self.pool.counters.own(worker), times.unwrap_or_default())
     }
-}
-
-/// The numbers of members with the same addresses at the beginning and at the end of two lists; no member counts twice.
-fn same_ends(before: &[Member], after: &[Member]) -> (usize, usize) {
-    let is_same = |(one, other): &(&Member, &Member)| one.address == other.address;
-    let first = before.iter().zip(after).take_while(is_same).count();
-    let left = before.len().min(after.len()) - first;
-    let ends = before.iter().rev().zip(after.iter().rev()).take(left);
-    (first, ends.take_while(is_same).count())
 }
 
 /// Whether two forms of a pool have the same labels of members, in the same order.
