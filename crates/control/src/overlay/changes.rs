@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use weir_api::changes::{COMMENT_BYTES_MAX, CONFIRM_S_MAX, TransactionState};
 use weir_config::Diagnostic;
 use weir_config::parts;
@@ -25,6 +26,10 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum number of transactions in a batch, whose versions are put in force together.
 const BATCH_MAX: usize = 1_024;
+
+/// Minimum interval between the beginnings of batches. Transactions that come meanwhile are in force together, with one write to
+/// the disk and one message to each worker.
+const BATCH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum length of an author's name in bytes.
 pub const AUTHOR_BYTES_MAX: usize = 256;
@@ -152,8 +157,18 @@ struct Queue {
     taken_back: Option<u64>,
     /// The number of requests at the front of the queue that are executed one by one.
     singly: usize,
+    /// The earliest time of the next batch; `None`: at once.
+    not_before: Option<Instant>,
     /// A message for the operator that does not belong to a report.
     untold: Option<String>,
+}
+
+impl Queue {
+    /// The earliest time of the next batch; `None`: no request waits.
+    fn next_batch_time(&self) -> Option<Instant> {
+        let not_before = self.not_before.filter(|_| self.singly == 0);
+        (!self.waiting.is_empty()).then(|| not_before.unwrap_or_else(Instant::now))
+    }
 }
 
 impl Changes {
@@ -251,15 +266,16 @@ impl Changes {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned()
     }
 
-    /// Waits until a request is queued. If an unconfirmed version expires meanwhile, queues its reversal. Dropping the
-    /// future loses nothing.
+    /// Waits until a request is queued, and the next batch may begin. If an unconfirmed version expires meanwhile, queues its
+    /// reversal. Dropping the future loses nothing.
     pub(crate) async fn wanted(&self) {
         loop {
             let asked = self.asked.notified();
             tokio::pin!(asked);
             asked.as_mut().enable();
-            if !self.queue().waiting.is_empty() {
-                return;
+            let next_batch = self.queue().next_batch_time();
+            if let Some(not_before) = next_batch {
+                return tokio::time::sleep_until(not_before).await;
             }
             tokio::select! {
                 () = asked => {}
@@ -306,6 +322,7 @@ impl Changes {
             }
         }
         queue.singly = queue.singly.saturating_sub(1);
+        queue.not_before = Some(Instant::now() + BATCH_INTERVAL);
         batch
     }
 

@@ -133,3 +133,30 @@ async fn results_are_told_to_those_who_wait() {
     let reason = "weir ends; the version takes effect at the next start";
     assert_eq!((report.version, report.reason.as_deref()), (Some(5), Some(reason)));
 }
+
+/// The first transaction after a pause does not wait; those that come at short intervals form batches.
+#[tokio::test(start_paused = true)]
+async fn batches_begin_at_intervals() {
+    let changes = changes();
+    let begin = Instant::now();
+    let next = async || {
+        changes.wanted().await;
+        (numbers(&changes.next_batch()), begin.elapsed())
+    };
+    changes.propose(transaction("1")).unwrap();
+    assert_eq!(next().await, (vec![1], Duration::ZERO));
+    changes.propose(transaction("2")).unwrap();
+    let ((batch, at), _) = tokio::join!(next(), async {
+        tokio::time::sleep(BATCH_INTERVAL / 2).await;
+        changes.propose(transaction("3")).unwrap();
+    });
+    assert_eq!(batch, [2, 3]);
+    assert!(at >= BATCH_INTERVAL && at < 2 * BATCH_INTERVAL, "{at:?}");
+    // What is tried one by one does not wait.
+    changes.propose(transaction("4")).unwrap();
+    changes.propose(transaction("5")).unwrap();
+    changes.put_back_one_by_one(changes.next_batch());
+    let (_, from) = next().await;
+    let (batch, to) = next().await;
+    assert_eq!((batch, from), (vec![5], to));
+}
