@@ -87,12 +87,19 @@ pub struct Load {
 
 impl Load {
     /// Starts requesting `path`.
-    pub fn start(address: SocketAddr, path: &'static str, plan: Plan) -> Self {
+    pub fn start(address: SocketAddr, path: &str, plan: Plan) -> Self {
+        Self::start_on(address, &[path.to_owned()], plan)
+    }
+
+    /// Starts requesting these paths in turn, each connection beginning with another one.
+    pub fn start_on(address: SocketAddr, paths: &[String], plan: Plan) -> Self {
         let progress = Arc::<Progress>::default();
         let threads = (0..plan.connections)
-            .map(|_| {
-                let progress = Arc::clone(&progress);
-                thread::spawn(move || connection_after_connection(address, path, plan, &progress))
+            .map(|number| {
+                let (progress, mut paths) = (Arc::clone(&progress), paths.to_vec());
+                let first = number * paths.len() / plan.connections;
+                paths.rotate_left(first);
+                thread::spawn(move || connection_after_connection(address, &paths, plan, &progress))
             })
             .collect();
         Self { progress, threads }
@@ -119,14 +126,14 @@ impl Load {
 
 fn connection_after_connection(
     address: SocketAddr,
-    path: &str,
+    paths: &[String],
     plan: Plan,
     progress: &Progress,
 ) -> Tally {
     let mut tally = Tally::default();
     while !progress.stops() {
         match Client::try_connect(address) {
-            Ok(client) => on_one_connection(client, path, plan, progress, &mut tally),
+            Ok(client) => on_one_connection(client, paths, plan, progress, &mut tally),
             Err(error) => {
                 tally.connect_failures += 1;
                 tally.note(format!("connect: {error}"));
@@ -139,16 +146,17 @@ fn connection_after_connection(
 
 fn on_one_connection(
     mut client: Client,
-    path: &str,
+    paths: &[String],
     plan: Plan,
     progress: &Progress,
     tally: &mut Tally,
 ) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
     for number in 0..plan.requests_per_connection.unwrap_or(usize::MAX) {
         if progress.stops() {
             return;
         }
+        let path = &paths[number % paths.len()];
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
         let answer = client.try_send(&request).and_then(|()| client.try_response(false));
         match answer {
             Ok(response) if !response.complete => {

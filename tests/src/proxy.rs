@@ -338,6 +338,12 @@ impl Admin {
             Self::Unix(path) => UnixStream::connect(path).is_ok(),
         }
     }
+
+    #[track_caller]
+    fn wait_until_listening(&self) {
+        let what = format!("the admin listener at {self} accepts");
+        crate::eventually(&what, crate::STEP_TIMEOUT, || self.is_listening());
+    }
 }
 
 impl std::fmt::Display for Admin {
@@ -387,8 +393,7 @@ impl Proxy {
         };
         process.wait_until_listening(&[listen.address()]);
         if kind == Kind::Weir {
-            let what = format!("the admin listener at {admin} accepts");
-            crate::eventually(&what, crate::STEP_TIMEOUT, || admin.is_listening());
+            admin.wait_until_listening();
         }
         Self { process, directory, listen, admin, kind }
     }
@@ -404,6 +409,7 @@ impl Proxy {
         let log = self.directory.path().join("output.log");
         self.process = Process::start(Path::new(words[0]), &words[1..], &log);
         self.process.wait_until_listening(&[self.listen.address()]);
+        self.admin.wait_until_listening();
     }
 
     /// The address for clients.
