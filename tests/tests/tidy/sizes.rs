@@ -63,7 +63,7 @@ const METHODS: Bound = Bound {
         ("crates/exchange/tests/simulation/router.rs Router", 63),
         ("crates/http/src/h2/connection/mod.rs Connection", 82),
         ("crates/waf/src/inspection/handle.rs Inspection", 31),
-        ("crates/waf/src/inspection/message.rs Message", 54),
+        ("crates/waf/src/inspection/message.rs Message", 40),
         ("crates/waf/src/inspection/state.rs State", 36),
         ("tests/src/client.rs Client", 37),
         ("tests/src/http2.rs Peer", 44),

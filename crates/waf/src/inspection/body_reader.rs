@@ -49,9 +49,9 @@ impl Message {
         }
         self.add_joined();
         undecided_body::end(self);
-        if self.keeps_body() && !self.body.content.kept.is_empty() {
+        if self.body.is_inspected_whole() && !self.body.content.kept.is_empty() {
             let kept = std::mem::take(&mut self.body.content.kept);
-            self.set(Variable::RequestBody, &kept);
+            self.variables.set(Variable::RequestBody, &kept);
             self.body.text = Text::of(self.body.processor, self.body.content.is_judged, kept);
         }
         self.set_sizes();
@@ -72,7 +72,7 @@ impl Message {
         });
         encoded.look(bytes, &mut self.body.found_as_sent);
         let (inflated, result) = encoded.decode(bytes, &mut |piece| self.read(piece));
-        self.texts.count_work(bytes.len() + inflated as usize);
+        self.variables.texts.count_work(bytes.len() + inflated as usize);
         match result {
             _ if self.body.content.kind == Kind::Binary => {}
             Ok(()) => self.body.encoded = Some(encoded),
@@ -144,8 +144,8 @@ fn parse(message: &mut Message, bytes: &[u8]) {
         message.body.failure.get_or_insert(reason);
         return;
     }
-    message.texts.count_work(bytes.len());
-    if message.keeps_body() && !is_kept {
+    message.variables.texts.count_work(bytes.len());
+    if message.body.is_inspected_whole() && !is_kept {
         message.body.content.kept.extend_from_slice(bytes);
     }
     let mut parser = message.body.reading.parser.take().unwrap_or_else(|| {

@@ -305,7 +305,7 @@ fn bodies_that_take_long_are_not_read_first() {
         assert!(may_read_later(&inspection));
         let from = read_first(&mut inspection, &body, BYTES_MAX);
         assert!(from <= read_max && (from == body.len() || from < read_max.max(1)), "{from}");
-        let own = inspection.state.message.texts.own_bytes();
+        let own = inspection.state.message.variables.texts.own_bytes();
         assert!(own < BYTES_MAX + (40 << 10), "{own} bytes");
         if from == body.len() {
             continue;

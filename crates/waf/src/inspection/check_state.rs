@@ -32,8 +32,8 @@ impl CheckState {
     /// Checks the head.
     pub fn head(&mut self, request: &Request<'_>, message: &Message) {
         let Some(checks) = &self.checks else { return };
-        let texts = &message.texts;
-        let of_query = message.values.of(Variable::ArgsGet).iter();
+        let texts = &message.variables.texts;
+        let of_query = message.variables.values.of(Variable::ArgsGet).iter();
         let arguments: Vec<_> =
             of_query.map(|it| (texts.get(it.name), texts.get(it.text))).collect();
         self.findings = checks.head(request, &arguments);
@@ -45,13 +45,13 @@ impl CheckState {
     /// Checks the body after it was parsed.
     pub fn body(&mut self, body: &Body, message: &Message) {
         let Some(checks) = &self.checks else { return };
-        let text = |id: TextId| message.texts.get(id);
+        let text = |id: TextId| message.variables.texts.get(id);
         let first = |variable| {
-            message.values.of(variable).first().map_or(&b""[..], |entry| text(entry.text))
+            message.variables.values.of(variable).first().map_or(&b""[..], |entry| text(entry.text))
         };
-        let of_body = message.values.of(Variable::ArgsPost).iter();
+        let of_body = message.variables.values.of(Variable::ArgsPost).iter();
         let arguments: Vec<_> = of_body.map(|it| (text(it.name), text(it.text))).collect();
-        let before = message.values.of(Variable::ArgsGet).len();
+        let before = message.variables.values.of(Variable::ArgsGet).len();
         let request = (first(Variable::RequestMethod), first(Variable::RequestUri));
         let found = std::mem::take(&mut self.findings);
         let received = ReceivedLengths {

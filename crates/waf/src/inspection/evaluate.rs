@@ -26,10 +26,14 @@ const MATCHES_MAX: usize = 1_024;
 /// Begins a phase. Returns a verdict if a limit that was exceeded in an earlier phase still applies.
 pub(super) fn begin_phase(state: &mut State, phase: Phase) -> Option<Verdict> {
     let is_request = phase <= Phase::RequestBody;
-    if state.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
+    if state.message.variables.texts.enter(if is_request {
+        Stage::Request
+    } else {
+        Stage::Response
+    }) {
         state.groups.forget();
     }
-    state.bounds.begin_phase(state.message.texts.work_bytes()).map(Verdict::Exceeded)
+    state.bounds.begin_phase(state.message.variables.texts.work_bytes()).map(Verdict::Exceeded)
 }
 
 /// The place where evaluation continues after a rule.
@@ -65,7 +69,7 @@ impl State {
             let holds = may_hold && self.holds(&view, place, rule);
             if let Some((counts, compared_bytes)) = self.bounds.end_rule() {
                 self.counts = counts;
-                self.message.texts.uncount_compared(compared_bytes);
+                self.message.variables.texts.uncount_compared(compared_bytes);
                 // A pattern that was built counts as work anew.
                 self.made_pattern = None;
                 return Err(Place { phase, at: at - 1 });
@@ -78,7 +82,7 @@ impl State {
                     AfterActions::Stop(verdict) => return Ok(verdict),
                 }
             }
-            match self.bounds.after(rule, self.message.texts.work_bytes()) {
+            match self.bounds.after(rule, self.message.variables.texts.work_bytes()) {
                 AfterRule::On => {}
                 AfterRule::Stop(verdict) => return Ok(verdict),
                 AfterRule::Turn => return Err(Place { phase, at }),
@@ -90,7 +94,7 @@ impl State {
     /// Whether all links of a rule match.
     fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
-        self.bounds.begin_rule((self.counts, self.message.texts.compared_bytes()));
+        self.bounds.begin_rule((self.counts, self.message.variables.texts.compared_bytes()));
         let mut links = rule.links.iter();
         let holds = links.next().is_none_or(|first| self.link_holds(view, place, first));
         // What a first link without targets does is an act, too.
@@ -132,17 +136,17 @@ impl State {
     /// Whether further values of the current rule are not inspected.
     #[inline]
     fn rule_ends(&mut self) -> bool {
-        self.bounds.ends_rule(self.message.texts.work_bytes(), !self.hits.is_empty())
+        self.bounds.ends_rule(self.message.variables.texts.work_bytes(), !self.hits.is_empty())
     }
 
     /// The number of a target's values, in the form of a value.
     fn counted(&mut self, place: u32, link: &Link, target: &Target) -> Hit {
         let count = self.count(place, link, target);
         let name = match &target.selector {
-            Selector::Name(name) => self.message.texts.add(name.as_bytes()),
+            Selector::Name(name) => self.message.variables.texts.add(name.as_bytes()),
             _ => Texts::EMPTY,
         };
-        let text = self.message.texts.add(count.to_string().as_bytes());
+        let text = self.message.variables.texts.add(count.to_string().as_bytes());
         Hit { variable: target.variable, name, text, is_count: true }
     }
 
@@ -153,7 +157,8 @@ impl State {
         let mut holds = false;
         for part in self.groups.group(&mut self.message, view, group, operator) {
             let mut places = self.groups.list(view, part, operator);
-            while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
+            while let Some(hit) =
+                self.groups.next(&self.message.variables.texts, view, operator, &mut places)
             {
                 if self.rule_ends() {
                     return holds;
@@ -172,14 +177,14 @@ impl State {
             return false;
         };
         if !link.is_multi_match {
-            let text = self.message.texts.transformed(hit.text, pipeline);
+            let text = self.message.variables.texts.transformed(hit.text, pipeline);
             return self.text_holds(view, place, link, Hit { text, ..hit });
         }
         // Each text once: the original value, and the result of each step that changes it.
         let mut holds = self.text_holds(view, place, link, hit);
         let mut text = hit.text;
         for step in &pipeline.steps {
-            let next = self.message.texts.transformed_once(text, *step);
+            let next = self.message.variables.texts.transformed_once(text, *step);
             if next != text {
                 text = next;
                 holds |= self.text_holds(view, place, link, Hit { text, ..hit });
@@ -190,8 +195,8 @@ impl State {
 
     fn text_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         if let Some(operator) = link.operator.number {
-            self.message.texts.facts(hit.text, ScopeId::ALL, view);
-            if !self.message.texts.may_match(hit.text, operator, view.row_words()) {
+            self.message.variables.texts.facts(hit.text, ScopeId::ALL, view);
+            if !self.message.variables.texts.may_match(hit.text, operator, view.row_words()) {
                 return false;
             }
         }
@@ -213,7 +218,7 @@ impl State {
 
     /// Stores the groups of a pattern in `TX:0` to `TX:9`.
     fn capture(&mut self, text: TextId, outcome: OpResult) {
-        let bytes = self.message.texts.get(text);
+        let bytes = self.message.variables.texts.get(text);
         let value = |range: Range<usize>| Value::from_bytes(bytes.get(range).unwrap_or_default());
         match outcome {
             OpResult::No => {}
@@ -284,10 +289,10 @@ impl State {
         let log_data =
             rule.log_data.as_ref().map(|it| self.expanded(view, place, it)).unwrap_or_default();
         let values = self.hits.iter().take(TOLD_VALUES_MAX).map(|hit| {
-            let value = self.message.texts.get(hit.text);
+            let value = self.message.variables.texts.get(hit.text);
             let is_masked = self.removals.masks(hit, &self.message);
             let told = if is_masked { MASK } else { &value[..value.len().min(TOLD_BYTES_MAX)] };
-            MatchedValue { variable: self.message.full_name(hit), value: told.to_vec() }
+            MatchedValue { variable: self.message.variables.full_name(hit), value: told.to_vec() }
         });
         let values = values.collect();
         self.matches.push(Match {

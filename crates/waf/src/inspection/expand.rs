@@ -75,12 +75,12 @@ impl State {
         match variable {
             Variable::MatchedVar => {
                 if let Some(hit) = self.hits.last() {
-                    to.extend_from_slice(self.message.texts.get(hit.text));
+                    to.extend_from_slice(self.message.variables.texts.get(hit.text));
                 }
             }
             Variable::MatchedVarName => {
                 if let Some(hit) = self.hits.last() {
-                    to.extend_from_slice(&self.message.full_name(hit));
+                    to.extend_from_slice(&self.message.variables.full_name(hit));
                 }
             }
             _ => {
@@ -91,7 +91,7 @@ impl State {
                 let mut found = Vec::new();
                 self.collect_unfiltered(&target, &mut found);
                 if let Some(hit) = found.first() {
-                    to.extend_from_slice(self.message.texts.get(hit.text));
+                    to.extend_from_slice(self.message.variables.texts.get(hit.text));
                 }
             }
         }

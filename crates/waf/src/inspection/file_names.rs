@@ -1,7 +1,7 @@
 //! Other forms of the names of files, as programs store them: encoded words of mail (RFC 2047), without invisible
 //! characters, and in characters of ordinary width.
 
-use super::message::Message;
+use super::message_variables::MessageVariables;
 use super::texts::TextId;
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
@@ -10,15 +10,15 @@ use crate::transformation::Transformation;
 const WORDS_MAX: usize = 16;
 
 /// Adds the other forms of the names of a body's files.
-pub(super) fn judge(message: &mut Message) {
-    let texts = &message.texts;
-    let entries = message.values.of(Variable::Files).iter();
+pub(super) fn judge(variables: &mut MessageVariables) {
+    let texts = &variables.texts;
+    let entries = variables.values.of(Variable::Files).iter();
     let found: Vec<(TextId, Vec<u8>)> = entries
         .filter_map(|entry| other_form(texts.get(entry.text)).map(|form| (entry.name, form)))
         .collect();
     for (field, form) in found {
-        let text = message.texts.add(&form);
-        message.values.add_nested(Variable::Files, field, None, text);
+        let text = variables.texts.add(&form);
+        variables.values.add_nested(Variable::Files, field, None, text);
     }
 }
 

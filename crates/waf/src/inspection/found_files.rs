@@ -34,18 +34,18 @@ fn add(message: &mut Message, (kind, field, content): (Kind, &[u8], &[u8])) {
             reading.feed(content, &mut message.arguments());
             reading.finish(&mut message.arguments());
             message.add_joined();
-            message.add(Variable::FilesTmpContent, field, content);
+            message.variables.add(Variable::FilesTmpContent, field, content);
         }
         Kind::Text => add_json(message, field, content, true),
         Kind::Document | Kind::Media | Kind::Unknown | Kind::Nothing => {
-            message.add(Variable::FilesTmpContent, field, content);
+            message.variables.add(Variable::FilesTmpContent, field, content);
         }
     }
 }
 
 /// Adds the values in JSON to those of a field. Text, and JSON that is malformed or has too many values, is a value itself.
 fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) {
-    let name = message.texts.add(field);
+    let name = message.variables.texts.add(field);
     let mut decoder =
         message.nested.take().unwrap_or_else(|| NestedValues::new(message.body.limits));
     let is_whole = !is_text || body::may_be_nested(content);
@@ -53,7 +53,7 @@ fn add_json(message: &mut Message, field: &[u8], content: &[u8], is_text: bool) 
         is_whole && nested_values::add(message, Variable::ArgsPost, name, (&mut decoder, content));
     message.nested = Some(decoder);
     if !is_whole {
-        let text = message.texts.add(content);
-        message.values.add_nested(Variable::ArgsPost, name, None, text);
+        let text = message.variables.texts.add(content);
+        message.variables.values.add_nested(Variable::ArgsPost, name, None, text);
     }
 }

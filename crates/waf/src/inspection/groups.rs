@@ -167,7 +167,7 @@ impl Groups {
         number: u16,
         operator: Option<u16>,
     ) -> Range<usize> {
-        let generation = message.values.generation();
+        let generation = message.variables.values.generation();
         if self.generation != generation {
             self.generation = generation;
             self.forget();
@@ -434,10 +434,10 @@ impl Groups {
         {
             let mut found = std::mem::take(&mut self.found);
             found.clear();
-            message.collect(target, &mut found);
+            message.variables.collect(target, &mut found);
             for hit in &found {
-                if excluded.is_empty() || !message.is_excluded(excluded, hit) {
-                    may_change = may_change.or(message.texts.may_change(hit.text));
+                if excluded.is_empty() || !message.variables.is_excluded(excluded, hit) {
+                    may_change = may_change.or(message.variables.texts.may_change(hit.text));
                     self.hits.push(*hit);
                 }
             }
@@ -463,10 +463,10 @@ impl Groups {
         let (mut may_change, mut is_changed) = (Steps::default(), false);
         self.hits.extend_from_within(list.from as usize..list.to as usize);
         for hit in self.hits.iter_mut().skip(from) {
-            let mut steps = message.texts.may_change(hit.text);
+            let mut steps = message.variables.texts.may_change(hit.text);
             if steps.has(step) {
-                let text = message.texts.transformed_once(hit.text, step);
-                steps = message.texts.may_change(text);
+                let text = message.variables.texts.transformed_once(hit.text, step);
+                steps = message.variables.texts.may_change(text);
                 is_changed |= text != hit.text;
                 hit.text = text;
             }
@@ -505,7 +505,7 @@ impl Groups {
         for at in list.from as usize..list.to as usize {
             let Some(hit) = self.hits.get(at).copied() else { break };
             self.hits.push(hit);
-            let (mut text, mut steps) = (hit.text, message.texts.may_change(hit.text));
+            let (mut text, mut steps) = (hit.text, message.variables.texts.may_change(hit.text));
             if steps.is_disjoint(pipeline.set) {
                 continue;
             }
@@ -513,9 +513,9 @@ impl Groups {
                 if !steps.has(*step) {
                     continue;
                 }
-                let next = message.texts.transformed_once(text, *step);
+                let next = message.variables.texts.transformed_once(text, *step);
                 if next != text {
-                    (text, steps) = (next, message.texts.may_change(next));
+                    (text, steps) = (next, message.variables.texts.may_change(next));
                     self.hits.push(Hit { text, ..hit });
                 }
             }
@@ -544,15 +544,15 @@ impl Groups {
                 continue;
             }
             let scope = if is_narrow {
-                scope_of(view, &message.texts, lists, hits, list, at)
+                scope_of(view, &message.variables.texts, lists, hits, list, at)
             } else {
                 list.scope
             };
-            let facts = message.texts.facts(hit.text, scope, view);
+            let facts = message.variables.texts.facts(hit.text, scope, view);
             if facts == FactsId::NOTHING {
                 continue;
             }
-            let more = message.texts.operators(facts, view);
+            let more = message.variables.texts.operators(facts, view);
             add_row(row_of_list, more);
         }
         list.row = u32::try_from(row).ok();

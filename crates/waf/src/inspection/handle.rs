@@ -183,13 +183,13 @@ impl Inspection {
 
     /// The number of inspected bytes so far. A byte is counted once for each inspection.
     pub fn work_bytes(&self) -> u64 {
-        self.state.message.texts.work_bytes()
+        self.state.message.variables.texts.work_bytes()
     }
 
     /// The counters of the work so far.
     pub fn counts(&self) -> Counts {
         let EvaluationCounts { compared, patterns } = self.state.counts;
-        Counts { compared, patterns, ..self.state.message.texts.counts() }
+        Counts { compared, patterns, ..self.state.message.variables.texts.counts() }
     }
 
     /// The value of a variable of `TX`, as a number.
@@ -218,8 +218,8 @@ impl Inspection {
 
     /// The names and values of a variable with its own storage, such as `ARGS_GET` but not `ARGS`.
     pub fn entries(&self, variable: Variable) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let texts = &self.state.message.texts;
-        let entries = self.state.message.values.of(variable).iter();
+        let texts = &self.state.message.variables.texts;
+        let entries = self.state.message.variables.values.of(variable).iter();
         entries.map(|entry| (texts.get(entry.name), texts.get(entry.text)))
     }
 }

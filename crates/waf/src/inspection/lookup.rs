@@ -1,7 +1,6 @@
 //! The lookup of the values of targets.
 
 use super::hit::Hit;
-use super::message::Message;
 use super::state::State;
 use crate::plan::Link;
 use crate::seclang::{Selector, Target, Variable};
@@ -19,7 +18,8 @@ impl State {
         if !found.is_empty() {
             let (message, removals) = (&self.message, &self.removals);
             found.retain(|hit| {
-                !message.is_excluded(&link.targets, hit) && !removals.takes_out(rule, hit, message)
+                !message.variables.is_excluded(&link.targets, hit)
+                    && !removals.takes_out(rule, hit, message)
             });
         }
     }
@@ -36,25 +36,27 @@ impl State {
             }
             Variable::MatchedVarName => {
                 if let Some(name) =
-                    self.hits.last().copied().map(|hit| self.message.full_name(&hit))
+                    self.hits.last().copied().map(|hit| self.message.variables.full_name(&hit))
                 {
-                    let text = self.message.texts.add(&name);
+                    let text = self.message.variables.texts.add(&name);
                     found.push(Hit::alone(target.variable, text));
                 }
             }
             Variable::HighestSeverity => {
-                let text = self.message.texts.add(self.highest_severity.to_string().as_bytes());
+                let text =
+                    self.message.variables.texts.add(self.highest_severity.to_string().as_bytes());
                 found.push(Hit::alone(target.variable, text));
             }
             variable if variable == Variable::Tx || variable.is_stored() => {
                 self.collect_written(target, found);
             }
-            _ => self.message.collect(target, found),
+            _ => self.message.variables.collect(target, found),
         }
     }
 
     fn collect_written(&mut self, target: &Target, found: &mut Vec<Hit>) {
-        let Self { view, written, message: Message { texts, .. }, .. } = self;
+        let Self { view, written, message, .. } = self;
+        let texts = &mut message.variables.texts;
         if let Selector::Name(name) = &target.selector {
             let value = written.get_named(target.variable, name.as_bytes(), view);
             if let Some(value) = value {
@@ -72,11 +74,11 @@ impl State {
     fn collect_matched(&mut self, target: &Target, found: &mut Vec<Hit>) {
         for index in 0..self.hits.len() {
             let hit = self.hits[index];
-            let full = self.message.full_name(&hit);
+            let full = self.message.variables.full_name(&hit);
             if !target.selector.takes(&full) {
                 continue;
             }
-            let name = self.message.texts.add(&full);
+            let name = self.message.variables.texts.add(&full);
             let is_name = target.variable == Variable::MatchedVarsNames;
             let text = if is_name { name } else { hit.text };
             found.push(Hit { variable: target.variable, name, text, is_count: false });

@@ -11,8 +11,8 @@ use crate::transformation::Transformation;
 
 /// Adds the contents of the values of a variable that are markup, also percent-encoded.
 pub(super) fn judge(message: &mut Message, variable: Variable) {
-    let texts = &message.texts;
-    let entries = message.values.of(variable).iter();
+    let texts = &message.variables.texts;
+    let entries = message.variables.values.of(variable).iter();
     let outer: Vec<(TextId, Vec<u8>)> = entries
         .flat_map(|entry| {
             let value = texts.get(entry.text);
@@ -29,13 +29,13 @@ pub(super) fn judge(message: &mut Message, variable: Variable) {
     let mut nested =
         message.nested.take().unwrap_or_else(|| NestedValues::new(message.body.limits));
     for (name, value) in outer {
-        message.texts.count_work(value.len());
+        message.variables.texts.count_work(value.len());
         for text in contents(message, &value) {
             if !nested.take_one() {
                 break;
             }
-            let text = message.texts.add(&text);
-            message.values.add_nested(variable, name, None, text);
+            let text = message.variables.texts.add(&text);
+            message.variables.values.add_nested(variable, name, None, text);
         }
     }
     message.nested = Some(nested);

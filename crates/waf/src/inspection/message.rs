@@ -5,15 +5,15 @@ use super::body_recording::BodyRecording;
 use super::content::{Content, Kind};
 use super::encoded_body::{EncodedBody, NamedValues};
 use super::files::FileScan;
-use super::hit::Hit;
+use super::message_variables::MessageVariables;
 use super::options::Options;
 use super::report::Limit;
 use super::request::{BodyLength, Request, Response, basename, decoded, parts};
 use super::text::Text;
 use super::texts::{TextId, Texts};
-use super::values::{Values, sources};
+use super::values::Values;
 use crate::body::{self, Body, Characters, Failure, Problem, Processor, Sink};
-use crate::seclang::{Selector, Target, TargetKind, Variable};
+use crate::seclang::Variable;
 
 /// The converter and the parser of a body.
 #[derive(Debug, Default)]
@@ -68,6 +68,24 @@ impl BodySettings {
         self.limit.get_or_insert(limit);
     }
 
+    /// Whether a body processor or a rule needs the request body.
+    pub fn is_needed(&self) -> bool {
+        match self.processor {
+            Processor::Content => self.content.kind != Kind::Binary,
+            processor => self.is_kept || self.head.has_types || processor != Processor::None,
+        }
+    }
+
+    /// Whether the body is also inspected as a whole: forms, JSON and text always, other bodies if a rule requests it.
+    pub(super) fn is_inspected_whole(&self) -> bool {
+        let processor = self.processor;
+        self.is_kept
+            || matches!(
+                processor,
+                Processor::UrlEncoded | Processor::Json | Processor::Text | Processor::Content
+            )
+    }
+
     /// The settings of parsers.
     pub(super) fn parser_settings(&self, separator: u8) -> body::Settings {
         body::Settings { separator, limits: self.limits, ..body::Settings::DEFAULT }
@@ -83,8 +101,7 @@ impl BodySettings {
 /// The parts of a message.
 #[derive(Debug)]
 pub struct Message {
-    pub texts: Texts,
-    pub values: Values,
+    pub variables: MessageVariables,
     pub body: BodySettings,
     /// The decoder of nested values; `None`: none was needed so far.
     pub(super) nested: Option<body::NestedValues>,
@@ -108,8 +125,7 @@ impl Message {
             ..Default::default()
         };
         Self {
-            texts,
-            values: Values::new(),
+            variables: MessageVariables::new(texts),
             body,
             nested: None,
             separator,
@@ -118,48 +134,35 @@ impl Message {
         }
     }
 
-    pub(super) fn set(&mut self, variable: Variable, bytes: &[u8]) {
-        let text = self.texts.add(bytes);
-        self.values.set(variable, text);
-    }
-
-    fn set_number(&mut self, variable: Variable, number: u64) {
-        self.set(variable, number.to_string().as_bytes());
-    }
-
-    pub(super) fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
-        let (name, text) = (self.texts.add(name), self.texts.add(value));
-        self.values.add(variable, name, text);
-    }
-
     /// Adds a request head.
     pub fn head(&mut self, request: &Request<'_>) {
         use Variable as V;
         let Request { client, server, method, received_target, target, .. } = *request;
         let Request { protocol, headers, unique_id, .. } = *request;
         let parts = parts(target);
-        self.set(V::RemoteAddr, client.0.to_string().as_bytes());
-        self.set_number(V::RemotePort, client.1.into());
-        self.set(V::ServerAddr, server.0.to_string().as_bytes());
-        self.set_number(V::ServerPort, server.1.into());
-        self.set(V::RequestMethod, method);
-        self.set(V::RequestProtocol, protocol);
-        self.set(V::RequestLine, &[method, b" ", received_target, b" ", protocol].concat());
-        self.set(V::RequestUriRaw, received_target);
-        self.set(V::RequestUri, parts.uri);
+        self.variables.set(V::RemoteAddr, client.0.to_string().as_bytes());
+        self.variables.set_number(V::RemotePort, client.1.into());
+        self.variables.set(V::ServerAddr, server.0.to_string().as_bytes());
+        self.variables.set_number(V::ServerPort, server.1.into());
+        self.variables.set(V::RequestMethod, method);
+        self.variables.set(V::RequestProtocol, protocol);
+        self.variables
+            .set(V::RequestLine, &[method, b" ", received_target, b" ", protocol].concat());
+        self.variables.set(V::RequestUriRaw, received_target);
+        self.variables.set(V::RequestUri, parts.uri);
         let path = decoded(parts.path);
-        self.set(V::RequestFilename, &path);
-        self.set(V::RequestBasename, basename(&path));
-        self.set(V::QueryString, parts.query);
-        self.set(V::UniqueId, unique_id);
+        self.variables.set(V::RequestFilename, &path);
+        self.variables.set(V::RequestBasename, basename(&path));
+        self.variables.set(V::QueryString, parts.query);
+        self.variables.set(V::UniqueId, unique_id);
         for (name, value) in headers {
-            self.add(V::RequestHeaders, name, value);
+            self.variables.add(V::RequestHeaders, name, value);
             if name.eq_ignore_ascii_case(b"cookie") {
                 for (name, value) in body::cookies(value) {
-                    self.add(V::RequestCookies, name, value);
+                    self.variables.add(V::RequestCookies, name, value);
                 }
             } else if name.eq_ignore_ascii_case(b"host") {
-                self.set(V::ServerName, host_without_port(value));
+                self.variables.set(V::ServerName, host_without_port(value));
             } else if name.eq_ignore_ascii_case(b"content-type") {
                 self.body.head.content_type_is(value);
             } else if name.eq_ignore_ascii_case(b"content-encoding") {
@@ -171,9 +174,9 @@ impl Message {
         }
         self.query(parts.query);
         self.body.processor = Processor::of(&self.body.head.content_type);
-        self.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
-        let zero = self.texts.add(b"0");
-        NUMBERS_OF_BODIES.iter().for_each(|variable| self.values.set(*variable, zero));
+        self.variables.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
+        let zero = self.variables.texts.add(b"0");
+        NUMBERS_OF_BODIES.iter().for_each(|variable| self.variables.values.set(*variable, zero));
         self.set_sizes();
     }
 
@@ -182,7 +185,7 @@ impl Message {
         let mut read = body::Query::new();
         read.read(query, separator, &self.body.limits);
         for (name, value) in read.arguments() {
-            self.add(Variable::ArgsGet, name, value);
+            self.variables.add(Variable::ArgsGet, name, value);
         }
         self.has_too_many = read.problem().is_some();
     }
@@ -194,13 +197,14 @@ impl Message {
             all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64)
                 .sum()
         };
-        let arguments = sum(&self.values, &self.texts, Variable::ArgsGet)
-            + sum(&self.values, &self.texts, Variable::ArgsPost);
-        self.set_number(Variable::ArgsCombinedSize, arguments);
-        let sizes = self.values.of(Variable::FilesSizes).iter();
-        let files: i64 = sizes.map(|it| crate::value::number_of(self.texts.get(it.text))).sum();
-        self.set_number(Variable::FilesCombinedSize, files.unsigned_abs());
-        self.set_number(Variable::RequestBodyLength, self.body.length);
+        let arguments = sum(&self.variables.values, &self.variables.texts, Variable::ArgsGet)
+            + sum(&self.variables.values, &self.variables.texts, Variable::ArgsPost);
+        self.variables.set_number(Variable::ArgsCombinedSize, arguments);
+        let sizes = self.variables.values.of(Variable::FilesSizes).iter();
+        let files: i64 =
+            sizes.map(|it| crate::value::number_of(self.variables.texts.get(it.text))).sum();
+        self.variables.set_number(Variable::FilesCombinedSize, files.unsigned_abs());
+        self.variables.set_number(Variable::RequestBodyLength, self.body.length);
     }
 
     /// Sets the body processor that a rule selects.
@@ -211,7 +215,7 @@ impl Message {
                 return;
             }
             self.body.processor = processor;
-            self.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
+            self.variables.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
         }
     }
 
@@ -224,31 +228,11 @@ impl Message {
     /// The sink for the body's arguments.
     pub(super) fn arguments(&mut self) -> Arguments<'_> {
         Arguments {
-            texts: &mut self.texts,
-            values: &mut self.values,
+            texts: &mut self.variables.texts,
+            values: &mut self.variables.values,
             joined: &mut self.body.joined,
             files: &mut self.body.files,
         }
-    }
-
-    /// Whether a body processor or a rule needs the request body.
-    pub fn needs_body(&self) -> bool {
-        match self.body.processor {
-            Processor::Content => self.body.content.kind != Kind::Binary,
-            processor => {
-                self.body.is_kept || self.body.head.has_types || processor != Processor::None
-            }
-        }
-    }
-
-    /// Whether the body is also inspected as a whole: forms, JSON and text always, other bodies if a rule requests it.
-    pub(super) fn keeps_body(&self) -> bool {
-        let processor = self.body.processor;
-        self.body.is_kept
-            || matches!(
-                processor,
-                Processor::UrlEncoded | Processor::Json | Processor::Text | Processor::Content
-            )
     }
 
     /// Adds the text of a whole XML document as one value: in XPath, the text of an element includes the text of all its
@@ -256,8 +240,8 @@ impl Message {
     pub(super) fn add_joined(&mut self) {
         let joined = std::mem::take(&mut self.body.joined);
         let text = joined.trim_ascii();
-        if self.values.of(Variable::Xml).len() > 1 && !text.is_empty() {
-            self.add(Variable::Xml, b"/*", text);
+        if self.variables.values.of(Variable::Xml).len() > 1 && !text.is_empty() {
+            self.variables.add(Variable::Xml, b"/*", text);
         }
     }
 
@@ -269,8 +253,10 @@ impl Message {
             None => {}
         }
         match reading {
-            Body::UrlEncoded(form) if form.bad_escapes() > 0 => self.set(V::UrlencodedError, b"1"),
-            Body::Multipart(multipart) => self.tell_flags(multipart),
+            Body::UrlEncoded(form) if form.bad_escapes() > 0 => {
+                self.variables.set(V::UrlencodedError, b"1")
+            }
+            Body::Multipart(multipart) => self.variables.tell_flags(multipart),
             _ => {}
         }
     }
@@ -280,42 +266,27 @@ impl Message {
         use Variable as V;
         self.body.failure = Some(reason);
         for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
-            self.set(variable, b"1");
+            self.variables.set(variable, b"1");
         }
         for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
-            self.set(variable, reason.as_bytes());
+            self.variables.set(variable, reason.as_bytes());
         }
-    }
-
-    fn tell_flags(&mut self, multipart: &body::Multipart) {
-        for flag in multipart.flags().iter() {
-            if let Some(variable) = Variable::from_name(flag.variable()) {
-                self.set(variable, b"1");
-            }
-        }
-        if multipart.strict_error() {
-            self.set(Variable::MultipartStrictError, b"1");
-        }
-        self.set_number(
-            Variable::MultipartUnmatchedBoundary,
-            multipart.unmatched_boundary().into(),
-        );
     }
 
     /// Adds a response head.
     pub fn response(&mut self, response: &Response<'_>) {
         use Variable as V;
-        self.request_bytes = self.texts.own_bytes();
-        self.set_number(V::ResponseStatus, response.status.into());
-        self.set(V::ResponseProtocol, response.protocol);
+        self.request_bytes = self.variables.texts.own_bytes();
+        self.variables.set_number(V::ResponseStatus, response.status.into());
+        self.variables.set(V::ResponseProtocol, response.protocol);
         let line = [response.protocol, b" ", response.status.to_string().as_bytes()].concat();
-        self.set(V::StatusLine, &line);
+        self.variables.set(V::StatusLine, &line);
         for (name, value) in response.headers {
-            self.add(V::ResponseHeaders, name, value);
+            self.variables.add(V::ResponseHeaders, name, value);
             if name.eq_ignore_ascii_case(b"content-type") {
-                self.set(V::ResponseContentType, value);
+                self.variables.set(V::ResponseContentType, value);
             } else if name.eq_ignore_ascii_case(b"content-length") {
-                self.set(V::ResponseContentLength, value);
+                self.variables.set(V::ResponseContentLength, value);
             }
         }
     }
@@ -323,8 +294,8 @@ impl Message {
     /// Adds the response body, or the inspected part of it.
     pub fn response_content(&mut self, bytes: &[u8]) {
         if self.body.is_response_read {
-            self.texts.count_work(bytes.len());
-            self.set(Variable::ResponseBody, bytes);
+            self.variables.texts.count_work(bytes.len());
+            self.variables.set(Variable::ResponseBody, bytes);
         }
     }
 }
@@ -333,65 +304,8 @@ impl Message {
     /// Adds the arguments found in the encoded bytes to the arguments that rules inspect.
     pub(super) fn add_found_as_sent(&mut self) {
         for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
-            self.add(Variable::ArgsPost, &name, &value);
+            self.variables.add(Variable::ArgsPost, &name, &value);
         }
-    }
-}
-
-impl Message {
-    /// Appends the values of a target.
-    pub fn collect(&self, target: &Target, found: &mut Vec<Hit>) {
-        let variable = target.variable;
-        let (kept_under, names_are_values) = sources(variable);
-        if kept_under.is_empty() {
-            let all = self.values.of(variable).iter();
-            return found.extend(all.map(|entry| Hit::alone(variable, entry.text)));
-        }
-        let is_counted = target.kind == TargetKind::Count;
-        for source in kept_under {
-            for entry in self.values.of(*source) {
-                if is_counted && entry.is_nested {
-                    continue;
-                }
-                let text = if names_are_values { entry.judged_name } else { Some(entry.text) };
-                if let Some(text) = text
-                    && self.takes(&target.selector, entry.name)
-                {
-                    found.push(Hit { variable, name: entry.name, text, is_count: false });
-                }
-            }
-        }
-    }
-
-    /// Whether a selector selects a member with this name.
-    pub fn takes(&self, selector: &Selector, name: TextId) -> bool {
-        matches!(selector, Selector::All) || selector.takes(self.texts.get(name))
-    }
-
-    /// The name of a value in reports: `ARGS:id`.
-    pub fn full_name(&self, hit: &Hit) -> Vec<u8> {
-        let mut name = Vec::new();
-        if hit.is_count {
-            name.push(b'&');
-        }
-        name.extend_from_slice(hit.variable.name().as_bytes());
-        // The name of a member may be empty.
-        if hit.name != Texts::EMPTY || (hit.variable.is_collection() && !hit.is_count) {
-            name.push(b':');
-            name.extend_from_slice(self.texts.get(hit.name));
-        }
-        name
-    }
-
-    /// Whether one of these targets excludes a value.
-    pub fn is_excluded(&self, targets: &[Target], hit: &Hit) -> bool {
-        let mut excluded = targets.iter().filter(|target| target.kind == TargetKind::Excluded);
-        excluded.any(|target| self.is_of(target, hit))
-    }
-
-    /// Whether a target selects a value.
-    pub fn is_of(&self, target: &Target, hit: &Hit) -> bool {
-        target.variable == hit.variable && target.selector.takes(self.texts.get(hit.name))
     }
 }
 

@@ -26,6 +26,7 @@ mod hit;
 mod lookup;
 mod markup;
 mod message;
+mod message_variables;
 mod names;
 mod nested_values;
 mod options;

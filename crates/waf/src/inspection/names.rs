@@ -9,6 +9,7 @@
 use memchr::memmem::Finder;
 
 use super::message::Message;
+use super::message_variables::MessageVariables;
 use super::texts::TextId;
 use crate::seclang::Variable;
 
@@ -21,7 +22,7 @@ pub(super) const ELEMENT: &[u8] = b".array_";
 
 /// Decides how each name is inspected, after the body was parsed.
 pub(super) fn limit(message: &mut Message) {
-    let Message { texts, values, body, .. } = message;
+    let Message { variables: MessageVariables { texts, values }, body, .. } = message;
     let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
     let (mut first, mut seen) = (Vec::new(), Vec::new());
     let element = Finder::new(ELEMENT);

@@ -6,6 +6,7 @@
 use memchr::memmem::Finder;
 
 use super::message::Message;
+use super::message_variables::MessageVariables;
 use super::names::{ELEMENT, NAMES_BYTES_MIN, NAMES_PER_BYTE, of_first_elements};
 use super::texts::{TextId, Texts};
 use super::{file_names, markup, shell};
@@ -17,23 +18,23 @@ const ESCAPES_MAX: usize = 2;
 
 /// Adds the contents of the arguments and cookies of a head.
 pub(super) fn head(message: &mut Message) {
-    in_fields(message);
+    in_fields(&mut message.variables);
     for variable in [Variable::ArgsGet, Variable::RequestHeaders, Variable::RequestCookies] {
         judge(message, variable);
     }
     for variable in [Variable::ArgsGet, Variable::RequestCookies] {
         markup::judge(message, variable);
-        shell::judge(message, variable);
+        shell::judge(&mut message.variables, variable);
     }
 }
 
 /// Adds the contents of the arguments of a body.
 pub(super) fn body(message: &mut Message) {
-    file_names::judge(message);
+    file_names::judge(&mut message.variables);
     for variable in [Variable::ArgsPost, Variable::Xml] {
         judge(message, variable);
         markup::judge(message, variable);
-        shell::judge(message, variable);
+        shell::judge(&mut message.variables, variable);
     }
 }
 
@@ -41,8 +42,8 @@ pub(super) fn body(message: &mut Message) {
 type Outer = (TextId, Vec<u8>);
 
 fn judge(message: &mut Message, variable: Variable) {
-    let entries = message.values.of(variable).iter();
-    let texts = &message.texts;
+    let entries = message.variables.values.of(variable).iter();
+    let texts = &message.variables.texts;
     let mut outer: Vec<Outer> = Vec::new();
     for entry in entries {
         let (name, value) = (texts.get(entry.name), texts.get(entry.text));
@@ -127,7 +128,7 @@ pub(super) fn add(
     name: TextId,
     (nested, value): (&mut NestedValues, &[u8]),
 ) -> bool {
-    let Message { texts, values, has_too_many, .. } = message;
+    let Message { variables: MessageVariables { texts, values }, has_too_many, .. } = message;
     let mut names = Names::new(value.len());
     texts.count_work(value.len());
     nested.read(value, &mut |path, leaf| {
@@ -177,10 +178,10 @@ impl Names {
 
 /// Adds the contents of quoted cookies, which some frameworks decode, and find their end behind semicolons; and of the address
 /// in Referer, whose values may have escapes.
-fn in_fields(message: &mut Message) {
-    let texts = &message.texts;
+fn in_fields(variables: &mut MessageVariables) {
+    let texts = &variables.texts;
     let (mut found, mut address) = (Vec::new(), None);
-    for entry in message.values.of(Variable::RequestHeaders) {
+    for entry in variables.values.of(Variable::RequestHeaders) {
         let value = texts.get(entry.text);
         if memchr::memchr(b'"', value).is_some()
             && texts.get(entry.name).eq_ignore_ascii_case(b"cookie")
@@ -191,13 +192,13 @@ fn in_fields(message: &mut Message) {
         }
     }
     if let Some((name, value)) = address {
-        let text = message.texts.add(&value);
-        message.values.add_nested(Variable::RequestHeaders, name, None, text);
+        let text = variables.texts.add(&value);
+        variables.values.add_nested(Variable::RequestHeaders, name, None, text);
     }
     for (name, value) in found {
-        let name = message.texts.add(&name);
-        let text = message.texts.add(&value);
-        message.values.add_nested(Variable::RequestCookies, name, None, text);
+        let name = variables.texts.add(&name);
+        let text = variables.texts.add(&value);
+        variables.values.add_nested(Variable::RequestCookies, name, None, text);
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn judge(message: &mut Message) -> Vec<Body> {
         Some(encoding) => {
             add_arguments_between(message, look_of(&bytes));
             for reading in body::readings(encoding, &bytes) {
-                message.texts.count_work(reading.len());
+                message.variables.texts.count_work(reading.len());
                 let of_it =
                     PlainText { text: &reading, way: TextReading::Content, is_converted: true };
                 of_it.judge(message, &mut documents);
@@ -45,7 +45,7 @@ pub(super) fn judge(message: &mut Message) -> Vec<Body> {
 pub(super) fn add_arguments_between(message: &mut Message, bytes: &[u8]) {
     let settings = message.body.parser_settings(message.separator);
     for (name, value) in body::arguments_in(bytes, &settings) {
-        message.add(Variable::ArgsPost, &name, &value);
+        message.variables.add(Variable::ArgsPost, &name, &value);
     }
 }
 
@@ -86,7 +86,7 @@ impl PlainText<'_> {
         if has_escapes(self.text) {
             let mut decoded = Vec::new();
             if Transformation::JsDecode.apply(&self.plain(), &mut decoded) {
-                message.texts.count_work(decoded.len());
+                message.variables.texts.count_work(decoded.len());
                 add_pieces(message, &decoded);
             }
         }
@@ -155,7 +155,9 @@ fn read_lines(message: &mut Message, text: &[u8]) -> bool {
     let arguments_max = message.body.limits.arguments_max as usize;
     let mut are_read = true;
     for (number, line) in lines(text).enumerate() {
-        if number >= arguments_max || message.values.of(Variable::ArgsPost).len() >= arguments_max {
+        if number >= arguments_max
+            || message.variables.values.of(Variable::ArgsPost).len() >= arguments_max
+        {
             return false;
         }
         are_read &= read_as(message, Processor::Json, line).failure().is_none();
@@ -184,7 +186,7 @@ fn add_pieces(message: &mut Message, text: &[u8]) {
     let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
     let mut rest = text;
     loop {
-        message.add(Variable::ArgsPost, NAME, rest.get(..piece_bytes).unwrap_or(rest));
+        message.variables.add(Variable::ArgsPost, NAME, rest.get(..piece_bytes).unwrap_or(rest));
         if rest.len() <= piece_bytes {
             return;
         }

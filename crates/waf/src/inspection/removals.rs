@@ -49,7 +49,8 @@ impl Removals {
     /// Whether a value is excluded from a rule.
     pub fn takes_out(&self, rule: u32, hit: &Hit, message: &Message) -> bool {
         let mut targets = self.targets.iter();
-        targets.any(|(rules, target)| rules.has(rule as usize) && message.is_of(target, hit))
+        targets
+            .any(|(rules, target)| rules.has(rule as usize) && message.variables.is_of(target, hit))
     }
 
     /// Masks later values of this target in logs.
@@ -68,6 +69,6 @@ impl Removals {
         };
         self.masked
             .iter()
-            .any(|target| is_same(target) && message.takes(&target.selector, hit.name))
+            .any(|target| is_same(target) && message.variables.takes(&target.selector, hit.name))
     }
 }

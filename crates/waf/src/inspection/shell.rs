@@ -3,7 +3,7 @@
 //! Rules look for commands by their names. A value with a name in such a form, where a shell expects a command, is inspected
 //! again as the shell would read it. Other quotes and backslashes are left alone: prose has them, too.
 
-use super::message::Message;
+use super::message_variables::MessageVariables;
 use super::texts::TextId;
 use crate::seclang::Variable;
 
@@ -17,9 +17,9 @@ const REPLACED_BYTES_MAX: usize = 4096;
 const PATTERN_BYTES_MAX: usize = 32;
 
 /// Adds the values of a variable that contain such commands, also percent-encoded, as a shell reads them.
-pub(super) fn judge(message: &mut Message, variable: Variable) {
-    let texts = &message.texts;
-    let entries = message.values.of(variable).iter();
+pub(super) fn judge(variables: &mut MessageVariables, variable: Variable) {
+    let texts = &variables.texts;
+    let entries = variables.values.of(variable).iter();
     let found: Vec<(TextId, Vec<u8>)> = entries
         .flat_map(|entry| {
             let value = texts.get(entry.text);
@@ -31,9 +31,9 @@ pub(super) fn judge(message: &mut Message, variable: Variable) {
         })
         .collect();
     for (name, plain) in found {
-        message.texts.count_work(plain.len());
-        let text = message.texts.add(&plain);
-        message.values.add_nested(variable, name, None, text);
+        variables.texts.count_work(plain.len());
+        let text = variables.texts.add(&plain);
+        variables.values.add_nested(variable, name, None, text);
     }
 }
 

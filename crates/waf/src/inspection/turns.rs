@@ -85,7 +85,7 @@ impl Part {
 /// Judges in one turn without an end.
 pub(super) fn whole(state: &mut State, question: Question) -> Verdict {
     let mut rest = RemainingWork::of(question);
-    state.bounds.begin_turn(state.message.texts.work_bytes(), Turn::WHOLE, true);
+    state.bounds.begin_turn(state.message.variables.texts.work_bytes(), Turn::WHOLE, true);
     loop {
         match run_turn(state, rest, usize::MAX) {
             Ok(verdict) => return verdict,
@@ -184,15 +184,15 @@ pub(super) fn end_part(state: &mut State, part: Part) {
 
 /// Whether the turn is over.
 pub(super) fn is_turn_over(state: &State) -> bool {
-    state.bounds.is_turn_over(state.message.texts.work_bytes())
+    state.bounds.is_turn_over(state.message.variables.texts.work_bytes())
 }
 
 /// The number of bytes that rules may have to read, as far as they are known.
 pub(super) fn input_bytes(state: &State) -> usize {
-    let Message { texts, body, .. } = &state.message;
+    let Message { variables, body, .. } = &state.message;
     let as_sent = body.found_as_sent.iter().map(|(name, value)| name.len() + value.len());
     let not_read_yet = body.content.kept.len() + body.joined.len() + body.text.bytes.len();
-    texts.own_bytes() + not_read_yet + as_sent.sum::<usize>()
+    variables.texts.own_bytes() + not_read_yet + as_sent.sum::<usize>()
 }
 
 /// Whether the body is inspected after the first phase.
@@ -207,5 +207,5 @@ fn is_judging(state: &State) -> bool {
 
 /// Whether bytes of the body are inspected.
 pub(super) fn needs_body(state: &State) -> bool {
-    reads_body(state) && state.message.needs_body()
+    reads_body(state) && state.message.body.is_needed()
 }

@@ -84,8 +84,8 @@ fn decide(message: &mut Message) {
 
 /// Whether code is looked for in a body that is no text.
 fn is_media(message: &Message, look: &[u8]) -> bool {
-    let texts = &message.texts;
-    let of = |variable| message.values.of(variable).iter();
+    let texts = &message.variables.texts;
+    let of = |variable| message.variables.values.of(variable).iter();
     let is_name = |name: &[u8]| NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
     let headers = of(Variable::RequestHeaders).filter(|it| is_name(texts.get(it.name)));
     let names = of(Variable::RequestBasename).chain(headers).map(|it| texts.get(it.text));

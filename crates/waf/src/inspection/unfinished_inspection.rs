@@ -214,7 +214,7 @@ impl UnfinishedInspection {
 
     fn begin_turn(&mut self, turn: Turn, is_first: bool) {
         let State { bounds, message, .. } = &mut self.inspection.state;
-        bounds.begin_turn(message.texts.work_bytes(), turn, is_first);
+        bounds.begin_turn(message.variables.texts.work_bytes(), turn, is_first);
     }
 
     fn run_turn(mut self, input_bytes_max: usize) -> Step {
@@ -239,7 +239,7 @@ impl UnfinishedInspection {
         let unread = self.unread.as_ref().map_or(0, |it| it.input_bytes(&self.inspection));
         let read = match self.rest.is_of_response() && !state.view.responses_need_requests {
             true => {
-                let texts = &state.message.texts;
+                let texts = &state.message.variables.texts;
                 texts.own_bytes().saturating_sub(state.message.request_bytes)
             }
             false => turns::input_bytes(state),
