@@ -437,7 +437,7 @@ impl Trial<'_> {
             logged: LogOutput::Nothing,
             log_request: Vec::new(),
         };
-        let verdict = Exchange::begin(dry, &mut transactions, &arrival, registration, Vec::new());
+        let verdict = stages::begin(dry, &mut transactions, &arrival, registration, Vec::new());
         let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else {
             return closed("stopped", false);
         };
@@ -451,7 +451,7 @@ impl Trial<'_> {
             leave_body_out(&mut exchange, dry, remarks);
         }
         for _ in 0..STEPS_MAX {
-            if exchange.is_over()
+            if exchange.ends.is_over()
                 || dry.notes.is_queued
                 || !continue_request(&mut exchange, dry, &mut body, remarks)
             {
@@ -494,7 +494,7 @@ fn leave_body_out(
         remarks.push("its body was not kept: the firewall is not asked about it again".into());
     }
     let is_read = matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Reading(_)));
-    if !is_read && !exchange.is_over() && exchange.takes_body() {
+    if !is_read && !exchange.ends.is_over() && exchange.takes_body() {
         exchange.client_data(dry, (b"", &Pieces::part(0)), End::No);
     }
 }
@@ -516,7 +516,7 @@ fn continue_request(
             } else {
                 remarks.push(format!("a service in pool {pool} is asked: supposed to let it in"));
                 let child = Key::from_bits(2 << 32).unwrap_or(Key::NOTHING);
-                stages::child_began(exchange, child);
+                stages::child_began(exchange.ends.context.as_deref_mut(), child);
                 stages::child_ended(exchange, dry, Some(child), Some(Box::new(let_in())));
             }
         }

@@ -43,9 +43,11 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut SubrequestOrder) {
     match (child, order.parent) {
         (Some(child), parent) => {
             if let Some(parent) = parent {
-                worker.with(io, parent, |it, _| stages::child_began(it, child));
+                worker.with(io, parent, |it, _| {
+                    stages::child_began(it.ends.context.as_deref_mut(), child)
+                });
             }
-            worker.with(io, child, |it, at| subrequest::enter(it, at));
+            worker.with(io, child, |it, at| it.seek_member(at));
         }
         (None, Some(parent)) => {
             worker.with(io, parent, |it, at| stages::child_ended(it, at, None, None));
@@ -101,9 +103,7 @@ pub fn inspection_returned(worker: &mut Worker, io: &mut EventLoop, job: Inspect
     counted.waf_inspections_lost.add(u64::from(job.is_lost()));
     match worker.world.tools.offloaded.end(&job) {
         Some(left) => verdict_waits::unawaited_inspection_returned(&mut worker.edge(io), left, job),
-        None => {
-            worker.with(io, job.exchange, |it, at| verdict_waits::inspection_returned(it, at, job))
-        }
+        None => worker.with_any(io, job.exchange, |it, at| it.inspection_returned(at, job)),
     }
 }
 

@@ -32,6 +32,12 @@ impl Caller {
         }
     }
 
+    /// Whether the head of a request is sent before its body arrives: an HTTP/1 client may wait for a response to the
+    /// head. On a client's stream, `send_heads` has this effect.
+    pub fn sends_head_first(self) -> bool {
+        self.stream().is_none()
+    }
+
     /// Takes the client's stream: what follows concerns the connection only.
     pub fn take_stream(&mut self) -> Option<StreamKey> {
         match self {

@@ -79,6 +79,8 @@ impl Loss {
 pub enum Progress {
     /// The member has not read the request.
     Unread,
+    /// As [`Self::Unread`]: the SETTINGS of the member did not arrive in time, so its connection takes no further request.
+    Unsettled,
     /// The member may have read the request.
     Begun,
     /// As [`Self::Begun`], and all data of the response has arrived by its Content-Length.

@@ -17,6 +17,22 @@ pub enum Pace {
     Sparse,
 }
 
+/// How long both sides of an exchange are waited for. What is set by it: [`crate::transaction::patience`].
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Whether its bodies flow steadily or with pauses.
+    pub pace: Pace,
+    /// The client of HTTP/1 has ended its sending side behind its request, and has left if nothing of its response flows.
+    pub is_client_leaving: bool,
+}
+
+impl Patience {
+    /// At the beginning of an exchange.
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, is_client_leaving: false }
+    }
+}
+
 impl Pace {
     /// The pace of a request: gRPC calls may pause from the beginning. The type is a statement of the client, so it counts
     /// only where a call is possible: with HTTP/2 on both sides. `forms`: those of the pool.

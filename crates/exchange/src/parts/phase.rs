@@ -142,6 +142,14 @@ impl Phase {
         }
     }
 
+    /// The response is whole, and its member was left: what the client's windows hold back of it is delivered. One that waits for
+    /// its verdict does so further.
+    pub fn deliver(&mut self, ends_as: Termination) {
+        if self.begun() != Some(Begun::Judging) {
+            *self = Self::Deliver(RestOfResponse { ends_as, unwanted_bytes: 0 });
+        }
+    }
+
     /// The member is left: takes the attempt, whose connection was released before.
     #[inline]
     pub fn leave(&mut self) -> Option<Attempt> {

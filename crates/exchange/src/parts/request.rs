@@ -9,6 +9,7 @@ use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
 use crate::local::forms::Forms;
 use crate::parts::end::{End, OwnedTrailers};
+use crate::parts::phase::Phase;
 use crate::parts::tools::Tools;
 use crate::parts::websocket::{self, Handshake};
 
@@ -237,6 +238,17 @@ impl Request {
     /// The protocol of an extended CONNECT, if it becomes a tunnel.
     pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
         self.websocket.as_ref().map(|_| websocket::PROTOCOL)
+    }
+
+    /// Whether the client's stream carries data for a tunnel that the member has not accepted yet.
+    pub fn awaits_tunnel(&self, phase: &Phase) -> bool {
+        self.is_extended_connect && phase.begun().is_none()
+    }
+
+    /// Whether this status must not be forwarded: a client that sent an extended CONNECT takes any 2xx for an accepted
+    /// tunnel (RFC 8441 section 5).
+    pub fn is_no_tunnel(&self, phase: &Phase, status: u16) -> bool {
+        self.awaits_tunnel(phase) && matches!(status, 200..=299)
     }
 
     /// The kind of response that is valid on a stream.

@@ -19,7 +19,7 @@ use crate::local::surroundings::{RequestSurroundings, SeedAndTime};
 use crate::local::table::LocalServer;
 use crate::parts::identity::Identity;
 use crate::parts::request_trace::RequestTrace;
-use crate::parts::stage_work::StageWork;
+use crate::parts::stage_work::{AuthorisationQuery, StageWork};
 
 /// Maximum number of spare boxes.
 pub const SPARE_MAX: usize = 256;
@@ -142,6 +142,11 @@ impl RequestContext {
             around,
             unix_s: self.identity.as_ref().and_then(|identity| identity.unix_s),
         })
+    }
+
+    /// The question to a service for which the request waits.
+    pub fn query(&mut self) -> Option<&mut AuthorisationQuery> {
+        self.stage_work.as_mut()?.asks.last_mut()
     }
 
     /// Whether a check is pending, so that no decision takes effect yet.

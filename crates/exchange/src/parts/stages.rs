@@ -1,4 +1,4 @@
-//! What a request still has to pass before it gets a member, and what a stage says.
+//! What a request still has to pass before it gets a member.
 
 /// A stage between the head of a request and its member. A request passes its stages in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,17 +58,6 @@ impl Stages {
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
-}
-
-/// What a stage says of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StageResult {
-    /// It goes on to the next stage.
-    On,
-    /// It waits. Except for its body, it comes to this stage again.
-    Wait(Wait),
-    /// It was answered, or has ended.
-    Over,
 }
 
 /// What a request waits for at a stage.

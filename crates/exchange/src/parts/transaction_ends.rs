@@ -33,6 +33,13 @@ pub struct TransactionEnds {
     pub account: Account,
 }
 
+impl TransactionEnds {
+    /// Whether the transaction has ended.
+    pub fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+}
+
 /// The next state of the client connection after an exchange.
 pub enum NextClientState {
     /// Other code handles the connection.

@@ -21,18 +21,19 @@ impl Exchange {
         (head, input): (&ResponseHead, &[u8]),
         has_member_ended: bool,
     ) {
-        self.response_began(at, head.status, false);
+        self.ends.response_began(at, &mut self.request, head.status, false);
         count_status!(self.ends.server.counters, head.status);
         // The following bytes are not a response.
         request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
-        if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {
+        let codings = &mut self.filters.codings;
+        if let Some(mut answer) = self.ends.edit_response(at, codings, (head, input), &mut edits) {
             // The member already speaks the other protocol, so no answer replaces its response.
             answer.clear();
             at.tools().response_decision = Some(answer);
         }
-        keep_cookies(self, at, (head, input), &mut edits);
+        keep_cookies(&self.ends.server, at, (head, input), &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (&self.request.websocket, self.ends.phase.member_stream())
         {

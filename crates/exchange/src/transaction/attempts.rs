@@ -5,14 +5,18 @@ use weir_core::retry::{FailedAttempt, SendProgress, may_retry};
 use weir_http::edits::FieldEdits;
 
 use crate::edge::Edge;
+use crate::parts::end::End;
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::phase::Begun;
+use crate::parts::pieces::Pieces;
+use crate::parts::request::Request;
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::parts::weir_response::{ExchangeEnd, WeirResponse};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::lost_streams::{
-    is_whole_with_its_head, response_whole, watch_leaving_client,
-};
+use crate::transaction::lost_streams::is_whole_with_its_head;
 use crate::transaction::member_search::MemberSearchResult;
+use crate::transaction::response_data::ForwardResult;
 use crate::transaction::tracing::{begin_attempt_span, note_failed};
 
 /// The status of a maintenance redirect: 302, temporary (RFC 9110 section 15.4.3).
@@ -32,26 +36,13 @@ impl Exchange {
             }
             MemberSearchResult::Waits => {
                 // Its client has no deadline in the queue, unless it has left.
-                watch_leaving_client(self, at);
+                self.patience.watch_leaving_client(at, &mut self.ends);
                 return false;
             }
             MemberSearchResult::Nobody { is_full } => is_full,
         };
-        let (status, termination) = self.ends.why_nobody();
-        let instead = self.ends.tries.pool.settings().instead.maintenance.clone();
-        let mut fields = FieldEdits::default();
-        match instead.filter(|_| termination == Termination::NoMember && !is_full) {
-            Some(Maintenance::Page(page)) => {
-                let content_type = page.content_type.as_bytes();
-                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
-                self.respond_with(at, status, termination, &fields, Some(&page.body));
-            }
-            Some(Maintenance::Redirect(to)) => {
-                fields.add(b"Location", |out| out.extend_from_slice(&to));
-                self.respond_adding(at, MAINTENANCE_REDIRECT, termination, fields);
-            }
-            None => self.respond(at, status, termination),
-        }
+        let response = response_without_member(&self.ends, is_full);
+        self.end_with(at, ExchangeEnd::Response(response));
         false
     }
 
@@ -63,7 +54,15 @@ impl Exchange {
         match self.ends.phase.begun() {
             None => {}
             Some(_) if is_whole || is_whole_with_its_head(self) => {
-                return response_whole(self, at, reason);
+                // What the length says is whole is whole, so the client's connection goes on as after any response.
+                note_failed(&mut self.ends, at, reason, true);
+                let (nothing, rest) = (at.tools().scratch.take(), (&b""[..], &Pieces::part(0)));
+                if self.send_response(at, nothing, rest, End::Data) == ForwardResult::Over {
+                    return;
+                }
+                self.ends.release_member(at, None);
+                self.ends.phase.deliver(reason.termination());
+                return self.complete(at, reason.termination());
             }
             Some(Begun::Held | Begun::Judging) => {
                 note_failed(&mut self.ends, at, reason, true);
@@ -77,24 +76,10 @@ impl Exchange {
             }
         }
         self.ends.account.times.first_byte_us = 0;
-        let attempt = self.ends.phase.attempt();
-        let may_be_stale = attempt.is_some_and(|attempt| attempt.may_be_stale);
-        let response_started = attempt.is_some_and(|attempt| attempt.response_seen);
-        let sent = match (nothing_sent, self.request.is_replayable()) {
-            (true, _) => SendProgress::Nothing,
-            (false, true) => SendProgress::Replayable,
-            (false, false) => SendProgress::Consumed,
-        };
-        let attempt = FailedAttempt {
-            idempotent: self.request.method.is_idempotent(),
-            sent,
-            response_started,
-            reused_connection: may_be_stale,
-            tries_left: self.ends.tries.left(),
-        };
+        let attempt = failed_attempt(&self.ends, &self.request, nothing_sent);
         // A kept connection that closes says nothing about its member. So the request is sent to the same member on a
         // new connection; this counts neither as a try of another member nor against the retry budget.
-        let stale = may_be_stale && reason == MemberFailure::Abort;
+        let stale = attempt.reused_connection && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (self.request.is_replayable() || !unsent.is_empty())
@@ -109,7 +94,7 @@ impl Exchange {
         if !repeat {
             return self.respond(at, reason.status(), reason.termination());
         }
-        if self.is_over() {
+        if self.ends.is_over() {
             return;
         }
         if !nothing_sent {
@@ -136,7 +121,7 @@ impl Exchange {
             Err(reason) => {
                 note_failed(&mut self.ends, at, reason, true);
                 self.ends.release_member(at, Some(reason));
-                if self.is_over() {
+                if self.ends.is_over() {
                     return;
                 }
                 begin_attempt_span(self.ends.context.as_deref_mut(), at, &mut self.request);
@@ -157,14 +142,47 @@ impl Exchange {
             return;
         }
         at.ask_again(&mut self.ends, &mut self.request, unsent);
-        self.request_handed_over(at);
+        self.patience.request_handed_over(at, &mut self.ends, &self.request);
         // The client may have been paused because the old connection was slow.
         if self.request.is_whole() {
-            if !self.is_over() && !self.is_member_backed_up(at) {
+            if !self.ends.is_over() && !self.patience.is_member_backed_up(at, &mut self.ends) {
                 self.ends.give_window(at);
             }
-        } else if !self.is_member_backed_up(at) {
+        } else if !self.patience.is_member_backed_up(at, &mut self.ends) {
             self.request_goes_on(at);
         }
+    }
+}
+
+/// The attempt whose connection was lost.
+fn failed_attempt(ends: &TransactionEnds, request: &Request, nothing_sent: bool) -> FailedAttempt {
+    let attempt = ends.phase.attempt();
+    FailedAttempt {
+        idempotent: request.method.is_idempotent(),
+        sent: match (nothing_sent, request.is_replayable()) {
+            (true, _) => SendProgress::Nothing,
+            (false, true) => SendProgress::Replayable,
+            (false, false) => SendProgress::Consumed,
+        },
+        response_started: attempt.is_some_and(|attempt| attempt.response_seen),
+        reused_connection: attempt.is_some_and(|attempt| attempt.may_be_stale),
+        tries_left: ends.tries.left(),
+    }
+}
+
+/// The response to a request for which there is no member. `is_full`: some members are up, but all are at their limit.
+fn response_without_member(ends: &TransactionEnds, is_full: bool) -> WeirResponse<'static> {
+    let (status, termination) = ends.why_nobody();
+    let instead = ends.tries.pool.settings().instead.maintenance.clone();
+    match instead.filter(|_| termination == Termination::NoMember && !is_full) {
+        Some(Maintenance::Page(page)) => {
+            WeirResponse::with_page(status, termination, page, FieldEdits::default())
+        }
+        Some(Maintenance::Redirect(to)) => {
+            let mut fields = FieldEdits::default();
+            fields.add(b"Location", |out| out.extend_from_slice(&to));
+            WeirResponse::with_fields(&ends.server, MAINTENANCE_REDIRECT, termination, fields)
+        }
+        None => WeirResponse::new(&ends.server, status, termination),
     }
 }

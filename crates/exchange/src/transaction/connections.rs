@@ -1,15 +1,21 @@
 //! Operations of all transactions on their two connections.
 
-use weir_http::message::Framing;
+use weir_http::edits::FieldEdits;
+use weir_http::h1::{Persistence, ResponseForward};
+use weir_http::message::{Framing, ResponseHead, Span, Version};
 
 use crate::edge::{Edge, Flow, Lag, Release, Side};
 use crate::parts::end::End;
-use crate::parts::messages::{ClientBodyPart, Message};
+use crate::parts::messages::{ClientBodyPart, HeadKind, Message, OutHead};
 use crate::parts::pieces::Pieces;
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::transaction_ends::TransactionEnds;
+use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::tracing::report;
+
+/// The reason phrase of the interim response 100.
+const CONTINUE: &[u8] = b"Continue";
 
 impl TransactionEnds {
     /// Counts bytes of the response that were handed to the client connection.
@@ -38,6 +44,39 @@ impl TransactionEnds {
             head,
             &ClientBodyPart { input: b"", pieces, framing, end: End::No, is_last: false },
         );
+    }
+
+    /// Sends an interim response to a client that supports them. `client_version`: that of the client.
+    pub fn send_interim(
+        &mut self,
+        at: &mut impl Edge,
+        client_version: Version,
+        (head, input): (&ResponseHead, &[u8]),
+    ) {
+        count_status!(self.server.counters, head.status);
+        let forward = ResponseForward {
+            framing: Framing::None,
+            client_version,
+            persistence: Persistence::KeepAlive,
+            date: None,
+        };
+        let edits = &FieldEdits::NONE;
+        let out = OutHead { head, input, edits, forward, is_dated: false };
+        let message = at.head(self, &out, HeadKind::Interim, false);
+        self.send_head_alone(at, message);
+    }
+
+    /// Sends 100 (Continue), if the client knows it.
+    pub fn send_continue(&mut self, at: &mut impl Edge, client_version: Version) {
+        if client_version == Version::Http10 {
+            return;
+        }
+        let mut head = at.tools().own_head.take().unwrap_or_default();
+        head.clear();
+        head.status = 100;
+        head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
+        self.send_interim(at, client_version, (&head, CONTINUE));
+        at.tools().own_head = Some(head);
     }
 
     /// Whether the client has not taken everything that it was sent: further data must wait.
@@ -78,12 +117,6 @@ impl TransactionEnds {
     /// Returns window for forwarded bytes of a client's stream, on this stream or others.
     pub fn give_window(&mut self, at: &mut impl Edge) {
         at.flow(self, Side::Client, Flow::Window);
-    }
-
-    /// Whether the head of a request is sent before its body arrives: an HTTP/1 client may wait for a response to the
-    /// head. On a client's stream, `send_heads` has this effect.
-    pub fn sends_head_first(&self) -> bool {
-        self.caller.stream().is_none()
     }
 }
 

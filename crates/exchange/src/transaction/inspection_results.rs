@@ -1,8 +1,8 @@
-//! The results of inspections: what follows a verdict, what is counted and logged, and the answers to blocked requests.
+//! The results of inspections: what follows a verdict, what is counted and logged, and the ends of blocked requests.
 
-use weir_config::snapshot::{Page, Record, Waf};
+use weir_config::snapshot::{Record, Waf};
 use weir_http::edits::FieldEdits;
-use weir_http::message::{Framing, Span, Version};
+use weir_http::message::Framing;
 use weir_waf::inspection::{self, Inspection, Limit, Question, UnfinishedInspection, Verdict};
 
 use crate::edge::Edge;
@@ -15,19 +15,16 @@ use crate::parts::inspection::{
 };
 use crate::parts::inspection_report::{InspectionOutcome, InspectionReport};
 use crate::parts::notice::Notice;
-use crate::parts::phase::Begun;
 use crate::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
+use crate::parts::tools::Tools;
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::parts::weir_response::{ExchangeEnd, WeirResponse, add_content_type};
 use crate::parts::witness::Step;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
 use crate::transaction::request_id::id_of;
-use crate::transaction::response_data::send_interim;
 
 /// The placeholder for the request's id in the block page.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
-
-/// The reason phrase of the interim response 100.
-const CONTINUE: &[u8] = b"Continue";
 
 /// What follows the verdict on a head.
 pub enum AfterHead {
@@ -197,19 +194,6 @@ pub fn tell_lost(
     at.tell(Notice::Inspected(&inspected));
 }
 
-/// Sends 100 (Continue), if the client knows it.
-pub fn send_continue(exchange: &mut Exchange, at: &mut impl Edge) {
-    if exchange.request.version == Version::Http10 {
-        return;
-    }
-    let mut head = at.tools().own_head.take().unwrap_or_default();
-    head.clear();
-    head.status = 100;
-    head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
-    send_interim(exchange, at, &head, CONTINUE);
-    at.tools().own_head = Some(head);
-}
-
 /// A held body that may be forwarded.
 pub struct PassedBody {
     body: HeldBody,
@@ -243,39 +227,34 @@ pub fn settle_body(
     Ok(PassedBody { body, end, judged })
 }
 
-/// Answers a request that is blocked, or whose response is: in place of its member, if it has one.
-pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
-    match block {
-        Block::Close => {
-            if exchange.ends.phase.begun() != Some(Begun::Sent) {
-                // The client gets nothing, whatever its member has answered.
-                exchange.ends.account.status = 0;
-            }
-            exchange.ends.drop_member(at);
-            exchange.end_unanswered(at, Termination::Waf, false);
-        }
+/// The end of a request that is blocked, or whose response is.
+pub fn end_of_blocked(
+    block: &Block,
+    ends: &TransactionEnds,
+    tools: &Tools,
+) -> ExchangeEnd<'static> {
+    let (server, termination) = (&ends.server, Termination::Waf);
+    let response = match block {
+        Block::Close => return ExchangeEnd::Cut { termination, must_reset: false },
         Block::Redirect { to, status } => {
             let mut fields = FieldEdits::default();
             fields.add(b"Location", |out| out.extend_from_slice(to));
-            exchange.respond_adding(at, *status, Termination::Waf, fields);
+            WeirResponse::with_fields(server, *status, termination, fields)
         }
         Block::Answer(status) => {
-            let (number, context) =
-                (exchange.ends.account.request_number, exchange.ends.context.as_deref());
-            let id = id_of(at.tools(), number, context);
+            let id = id_of(tools, ends.account.request_number, ends.context.as_deref());
             let mut fields = FieldEdits::default();
-            let body = match exchange.ends.server.error_page(*status) {
-                Some(Page { content_type, body }) => {
-                    fields.add(b"Content-Type", |out| {
-                        out.extend_from_slice(content_type.as_bytes());
-                    });
-                    with_request_id(&body, id.as_bytes())
+            let body = match server.error_page(*status) {
+                Some(page) => {
+                    add_content_type(&mut fields, &page);
+                    with_request_id(&page.body, id.as_bytes())
                 }
                 None => format!("The request was blocked. Its number is {id}.\n").into_bytes(),
             };
-            exchange.respond_with(at, *status, Termination::Waf, &fields, Some(&body));
+            WeirResponse::with_text(*status, termination, fields, body)
         }
-    }
+    };
+    ExchangeEnd::Response(response)
 }
 
 /// Replaces the placeholder in a block page with the request's id.

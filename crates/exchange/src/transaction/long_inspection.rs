@@ -1,92 +1,83 @@
 //! Requests whose inspection takes more than a turn: they wait for it at [`Stage::Judge`]. See [`verdict_waits`].
 
-use std::rc::Rc;
-
 use weir_waf::inspection::{Inspection, Verdict};
 
 use crate::edge::Edge;
-use crate::parts::inspection::{Block, InspectedPart, InspectionState, LongInspection, Terms};
+use crate::parts::inspection::{InspectedPart, InspectionState, LongInspection, Terms};
 use crate::parts::inspection_job::Ticket;
-use crate::parts::request_decisions::EndWithoutMember;
-use crate::parts::stages::{Stage, StageResult};
-use crate::transaction::exchange::{Exchange, is_judged_whole};
+use crate::parts::request::Request;
+use crate::parts::stage_result::StageResult;
+use crate::parts::stages::{Stage, Stages};
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::transaction::exchange::is_judged_whole;
 use crate::transaction::inspection_results::{self, AfterHead, PassedBody};
-use crate::transaction::stage_wait::wait;
 use crate::transaction::verdict_waits::{self, OffloadResult};
 
-/// Waits for the verdict on a request whose body has arrived.
-pub fn begin(exchange: &mut Exchange, at: &mut impl Edge, judging: LongInspection) {
-    exchange.inspection_state = Some(Box::new(InspectionState::Judging(Box::new(judging))));
-    exchange.stages.add_if(Stage::Judge, true);
-    // It goes elsewhere first.
-    if let StageResult::Wait(what) = pass(exchange, at) {
-        wait(exchange, at, what);
-    }
-}
-
-/// Sends the inspection elsewhere, and waits for its verdict.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
-    let key = exchange.ends.key;
-    let Some(InspectionState::Judging(judging)) = exchange.inspection_state.as_deref_mut() else {
+/// Sends the inspection elsewhere, and waits for its verdict. `stages`: those that are left.
+pub fn pass(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    (request, stages): (&mut Request, &mut Stages),
+) -> StageResult {
+    let Some(InspectionState::Judging(judging)) = inspection_state.as_deref_mut() else {
         return StageResult::On;
     };
-    let found = match judging.look(key, at) {
+    let found = match judging.look(ends.key, at) {
         Ok(found) => found,
         Err(what) => return StageResult::Wait(what),
     };
-    let Some(judging) = exchange.inspection_state.take().and_then(|it| it.into_judging()) else {
+    let Some(judging) = inspection_state.take().and_then(|it| it.into_judging()) else {
         return StageResult::On;
     };
     let LongInspection { terms, of, .. } = judging;
     match found {
         OffloadResult::Verdict(inspection, verdict) => {
-            judged(exchange, at, (terms, of), inspection, verdict)
+            let found = (inspection, verdict);
+            judged(inspection_state, at, ends, (request, stages), (terms, of), found)
         }
-        OffloadResult::TooLate(ticket) => unjudged(exchange, at, (terms, of), Some(ticket)),
-        OffloadResult::Nothing => unjudged(exchange, at, (terms, of), None),
+        OffloadResult::TooLate(ticket) => {
+            unjudged(inspection_state, at, ends, request, (terms, of), Some(ticket))
+        }
+        OffloadResult::Nothing => unjudged(inspection_state, at, ends, request, (terms, of), None),
     }
 }
 
 /// Applies the verdict.
 fn judged(
-    exchange: &mut Exchange,
+    inspection_state: &mut Option<Box<InspectionState>>,
     at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    (request, stages): (&mut Request, &mut Stages),
     (terms, of): (Terms, InspectedPart),
-    inspection: Inspection,
-    verdict: Verdict,
+    (inspection, verdict): (Inspection, Verdict),
 ) -> StageResult {
-    let server = Rc::clone(&exchange.ends.server);
     let (announced, found) = match of {
         InspectedPart::Body { body, decoding, end } => {
             drop(decoding);
-            let found = (inspection, verdict);
-            return match inspection_results::settle_body(at, &server, found, terms, (body, end)) {
+            let (found, held) = ((inspection, verdict), (body, end));
+            return match inspection_results::settle_body(at, &ends.server, found, terms, held) {
                 Ok(passed) => {
-                    passed.wait(&mut exchange.inspection_state, &mut exchange.request);
+                    passed.wait(inspection_state, request);
                     StageResult::On
                 }
-                Err(block) => {
-                    inspection_results::answer_blocked(exchange, at, &block);
-                    StageResult::Over
-                }
+                Err(block) => StageResult::BlockBody(block),
             };
         }
         InspectedPart::Request(announced) => (announced, (inspection, verdict)),
         InspectedPart::Head(announced) => {
             match inspection_results::after_head(at, announced, &terms, inspection, verdict) {
                 AfterHead::Read(inspection) => {
-                    let inspection_state =
-                        inspection_results::read(at, announced, (inspection, terms));
-                    exchange.inspection_state = Some(Box::new(inspection_state));
-                    exchange.stages.add_if(Stage::Body, is_judged_whole(exchange));
+                    let state = inspection_results::read(at, announced, (inspection, terms));
+                    stages.add_if(Stage::Body, is_judged_whole(Some(&state)));
+                    *inspection_state = Some(Box::new(state));
                     return StageResult::On;
                 }
                 AfterHead::More(unfinished) => {
                     let again =
                         LongInspection::new(unfinished, terms, InspectedPart::Request(announced));
-                    exchange.inspection_state =
-                        Some(Box::new(InspectionState::Judging(Box::new(again))));
-                    return pass(exchange, at);
+                    *inspection_state = Some(Box::new(InspectionState::Judging(Box::new(again))));
+                    return pass(inspection_state, at, ends, (request, stages));
                 }
                 AfterHead::Judged(inspection, verdict) => (announced, (inspection, verdict)),
             }
@@ -96,35 +87,24 @@ fn judged(
             return StageResult::On;
         }
     };
-    match inspection_results::settle_head(at, &server, announced, found, terms) {
-        Err(block) => blocked_at_head(exchange, at, block),
-        Ok(inspection_state) => {
-            exchange.inspection_state = inspection_state.map(Box::new);
+    match inspection_results::settle_head(at, &ends.server, announced, found, terms) {
+        Err(block) => StageResult::BlockHead(block),
+        Ok(state) => {
+            *inspection_state = state.map(Box::new);
             if announced.is_awaited {
-                inspection_results::send_continue(exchange, at);
+                ends.send_continue(at, request.version);
             }
             StageResult::On
         }
     }
 }
 
-/// Ends a request that is blocked at its head, as one that was blocked at once.
-fn blocked_at_head(exchange: &mut Exchange, at: &mut impl Edge, block: Block) -> StageResult {
-    if let Some(context) = exchange.ends.context.as_deref_mut() {
-        context.leave_out_later_stages();
-    }
-    exchange.inspection_state = Some(Box::new(InspectionState::Blocked(block)));
-    let mut decision = at.tools().decision.take().unwrap_or_default();
-    exchange.end_early(at, EndWithoutMember::Blocked, &mut decision);
-    decision.clear();
-    at.tools().decision = Some(decision);
-    StageResult::Over
-}
-
 /// There is no verdict: the request is blocked or goes on, as its virtual server has it. Its response is not inspected.
 fn unjudged(
-    exchange: &mut Exchange,
+    inspection_state: &mut Option<Box<InspectionState>>,
     at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    request: &mut Request,
     (terms, of): (Terms, InspectedPart),
     ticket: Option<Ticket>,
 ) -> StageResult {
@@ -140,20 +120,15 @@ fn unjudged(
         }
         InspectedPart::ResponseHead(_) | InspectedPart::Response(_) => (false, None, Vec::new()),
     };
-    let block = verdict_waits::give_up(&exchange.ends, at, terms, ticket, (is_cut, held));
-    match (block, held_body) {
-        (Some(block), None) => blocked_at_head(exchange, at, block),
-        (Some(block), Some(_)) => {
-            inspection_results::answer_blocked(exchange, at, &block);
-            StageResult::Over
-        }
+    match (verdict_waits::give_up(ends, at, terms, ticket, (is_cut, held)), held_body) {
+        (Some(block), None) => StageResult::BlockHead(block),
+        (Some(block), Some(_)) => StageResult::BlockBody(block),
         (None, held_body) => {
             if is_awaited {
-                inspection_results::send_continue(exchange, at);
+                ends.send_continue(at, request.version);
             }
             if let Some(held_body) = held_body {
-                PassedBody::unjudged(held_body)
-                    .wait(&mut exchange.inspection_state, &mut exchange.request);
+                PassedBody::unjudged(held_body).wait(inspection_state, request);
             }
             StageResult::On
         }

@@ -4,46 +4,37 @@ use weir_config::snapshot::HalfClosed;
 use weir_http::message::Framing;
 
 use crate::edge::{Edge, Lag, Release, Side};
-use crate::parts::end::End;
 use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::inspection::InspectionState;
 use crate::parts::notice::Notice;
-use crate::parts::phase::{Begun, Phase, RestOfResponse};
-use crate::parts::pieces::Pieces;
-use crate::parts::transaction_ends::NextClientState;
+use crate::parts::phase::Begun;
+use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, is_held_up};
-use crate::transaction::response_data::ForwardResult;
-use crate::transaction::tracing::note_failed;
 
-/// The grace of a client that has ended its sending side: so long it may wait for a part of its response.
-const LEAVING_MS: u64 = 1_000;
-
-impl Exchange {
-    /// The stream of an exchange has failed; the exchange is retried elsewhere or ends. If the member has not read the
-    /// request, this is not its failure: once, the request uses another connection to it, as after a stale one.
-    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
-        let is_unread = progress == Progress::Unread;
-        if is_unread && let Some(attempt) = self.ends.phase.attempt_mut() {
-            attempt.may_be_stale = !std::mem::replace(&mut self.ends.tries.was_unread, true);
+impl TransactionEnds {
+    /// The stream of an exchange has failed: releases it. If the member has not read the request, this is not its failure: once, the
+    /// request uses another connection to it, as after a stale one.
+    pub fn lose_stream(
+        &mut self,
+        at: &mut impl Edge,
+        why: MemberFailure,
+        progress: Progress,
+    ) -> Loss {
+        let is_unread = matches!(progress, Progress::Unread | Progress::Unsettled);
+        if is_unread && let Some(attempt) = self.phase.attempt_mut() {
+            // A connection whose SETTINGS are late was not stale, even if it was there before.
+            attempt.may_be_stale = progress == Progress::Unread
+                && !std::mem::replace(&mut self.tries.was_unread, true);
         }
-        let was_opened = at.release(&mut self.ends, Release::Drop);
+        let was_opened = at.release(self, Release::Drop);
         let nothing_sent = is_unread || !was_opened;
         let is_whole = progress == Progress::Whole;
-        self.member_lost(at, Loss { nothing_sent, is_whole, ..Loss::of(why) });
+        Loss { nothing_sent, is_whole, ..Loss::of(why) }
     }
+}
 
-    /// The SETTINGS did not arrive in time: the connection cannot be used, and takes no further request.
-    pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
-        // The connection was not stale, even if it was there before.
-        if let Some(attempt) = self.ends.phase.attempt_mut() {
-            attempt.may_be_stale = false;
-        }
-        at.release(&mut self.ends, Release::Drop);
-        let loss = Loss { nothing_sent: true, ..Loss::of(MemberFailure::ConnectTimeout) };
-        self.member_lost(at, loss);
-    }
-
+impl Exchange {
     /// The member does not support extended CONNECT. This is not a failure of the member, and no other is tried:
     /// members of a pool are alike, and tries would use up the retry budget.
     pub fn refuse_tunnel(&mut self, at: &mut impl Edge) {
@@ -62,15 +53,15 @@ impl Exchange {
         } else if self.ends.gives_up_its_place() {
             self.abandon(at, Termination::ClientAbort, NextClientState::Gone { must_reset: false });
         } else if self.ends.server.http.half_closed == HalfClosed::Leave {
-            self.is_client_leaving = true;
-            watch_leaving_client(self, at);
+            self.patience.is_client_leaving = true;
+            self.patience.watch_leaving_client(at, &mut self.ends);
         }
     }
 
     /// The client was too slow: to take data, or to send it.
     pub fn client_timed_out(&mut self, at: &mut impl Edge) {
         if at.lag(&self.ends, Side::Client) == Lag::Behind {
-            let timeout_ms = self.pace.client_timeout_ms(&self.ends.server);
+            let timeout_ms = self.patience.pace.client_timeout_ms(&self.ends.server);
             let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
             if until_ms > at.turn().now_ms() {
                 return self.ends.set_client_deadline(at, until_ms);
@@ -82,9 +73,9 @@ impl Exchange {
                 NextClientState::Gone { must_reset: true },
             );
         }
-        if self.is_client_leaving {
+        if self.patience.is_client_leaving {
             if self.ends.half_closed_in_queue() == Some(HalfClosed::Wait) {
-                return watch_leaving_client(self, at);
+                return self.patience.watch_leaving_client(at, &mut self.ends);
             }
             return self.abandon(
                 at,
@@ -94,32 +85,14 @@ impl Exchange {
         }
         // While its body waits for a verdict, the client is not to blame; the deadline is set again behind that.
         let is_awaited = !self.request.is_whole() && !self.request.is_cut() && !is_held_up(self);
-        if is_awaited && !self.is_member_backed_up(at) {
-            if self.is_over() {
+        if is_awaited && !self.patience.is_member_backed_up(at, &mut self.ends) {
+            if self.ends.is_over() {
                 return;
             }
             self.ends.server.counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }
     }
-}
-
-/// The member ended before its response did, but behind all that its Content-Length announced. What the length says is
-/// whole is whole, so the client's connection goes on as after any response.
-pub fn response_whole(exchange: &mut Exchange, at: &mut impl Edge, reason: MemberFailure) {
-    note_failed(&mut exchange.ends, at, reason, true);
-    let nothing = at.tools().scratch.take();
-    if exchange.send_response(at, nothing, (b"", &Pieces::part(0)), End::Data)
-        == ForwardResult::Over
-    {
-        return;
-    }
-    exchange.ends.release_member(at, None);
-    let ends_as = reason.termination();
-    if exchange.ends.phase.begun() != Some(Begun::Judging) {
-        exchange.ends.phase = Phase::Deliver(RestOfResponse { ends_as, unwanted_bytes: 0 });
-    }
-    exchange.complete(at, ends_as);
 }
 
 /// Whether the response is whole with its head: it has no body, and no stream that frames it.
@@ -143,13 +116,4 @@ pub fn is_whole_without_trailers(exchange: &Exchange) -> bool {
     exchange.ends.phase.begun() == Some(Begun::Sent)
         && exchange.ends.caller.stream().is_none()
         && is_counted
-}
-
-/// A part of the response was sent: a client that has ended its sending side has its grace anew. If it has closed its
-/// connection, it answers the part with a reset.
-#[inline]
-pub fn watch_leaving_client(exchange: &mut Exchange, at: &mut impl Edge) {
-    if exchange.is_client_leaving {
-        exchange.ends.set_client_deadline(at, at.turn().now_ms() + LEAVING_MS);
-    }
 }

@@ -1,42 +1,92 @@
-//! Sending a request to a member: its head, its body, timeouts.
+//! Sending a request to a member: its head, its body.
 
-use crate::edge::{Edge, Lag, Side};
+use crate::edge::{Edge, Flow, Side};
 use crate::parts::end::End;
-use crate::parts::phase::Begun;
+use crate::parts::pace::Patience;
 use crate::parts::pieces::Pieces;
+use crate::parts::request::Request;
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::lost_streams::watch_leaving_client;
+use crate::transaction::request_inspection::take_judged_body;
 use crate::transaction::stages::mirror;
 
-impl Exchange {
+impl Request {
     /// Sends the head of a request that has no body.
-    pub fn send_request_head(&mut self, at: &mut impl Edge) {
-        if self.ends.phase.connection().is_some() {
+    pub fn send_head(
+        &mut self,
+        at: &mut impl Edge,
+        ends: &mut TransactionEnds,
+        patience: Patience,
+    ) {
+        if ends.phase.connection().is_some() {
             let nothing = (&b""[..], &Pieces::whole(0));
-            at.ask(&mut self.ends, &mut self.request, nothing, End::Data);
-            self.request_handed_over(at);
+            at.ask(ends, self, nothing, End::Data);
+            patience.request_handed_over(at, ends, self);
         }
     }
+}
 
-    /// The connection to the member has the whole request: starts the timeout for the response.
-    pub fn request_handed_over(&mut self, at: &mut impl Edge) {
-        let Some(reach) = at.reach(&self.ends, &self.request) else {
-            return;
-        };
-        let times = &mut self.ends.account.times;
-        if self.request.is_whole() && times.asked_us == 0 && !reach.awaits_settings {
-            times.asked_us = at.turn().now_us();
-        }
-        let is_head_awaited = self.request.is_whole() && self.ends.phase.begun().is_none();
-        if !is_head_awaited || reach.is_connecting {
+impl Exchange {
+    /// Finds a member, and sends it what there is of the request.
+    pub fn seek_member(&mut self, at: &mut impl Edge) {
+        if !self.dispatch(at) || self.ends.is_over() {
             return;
         }
-        // While the client does not take interim responses, the member is not read: the client's timeout applies then,
-        // not the member's.
-        if self.ends.is_client_holding_up(at) {
-            self.await_client(at);
+        if let Some((bytes, end)) = take_judged_body(&mut self.inspection_state, &mut self.request)
+        {
+            self.send_body(at, (&bytes[..], &Pieces::whole(bytes.len())), end.get());
+            if !self.request.is_whole() && !self.ends.is_over() {
+                self.request_goes_on(at);
+            }
+            return;
+        }
+        if self.request.is_sent() {
+            // Another member has failed: the stored request is sent to this one.
+            return self.resend(at, &[]);
+        }
+        if self.request.is_whole() {
+            return self.request.send_head(at, &mut self.ends, self.patience);
+        }
+        if self.ends.caller.sends_head_first() {
+            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
+        }
+        self.request_goes_on(at);
+    }
+
+    /// Sends pieces of the body, and its end, to the member. The client may continue to send, unless the member takes data more slowly.
+    /// Behind its request a client is read all the same: otherwise nobody would notice that it has left.
+    pub fn send_body(
+        &mut self,
+        at: &mut impl Edge,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        let is_last = !matches!(end, End::No);
+        self.request.receive(is_last);
+        at.ask(&mut self.ends, &mut self.request, (input, pieces), end);
+        if is_last {
+            if self.ends.context.is_some() {
+                let is_on_stream = self.ends.phase.member_stream().is_some();
+                let TransactionEnds { context, server, tries, .. } = &mut self.ends;
+                let of = (&*server, tries.pool.forms, is_on_stream);
+                mirror::send(context.as_deref_mut(), at, of, &self.request);
+            }
+            self.patience.request_handed_over(at, &mut self.ends, &self.request);
+            if !self.ends.is_client_behind(at) {
+                self.ends.clear_client_deadline(at);
+                self.patience.watch_leaving_client(at, &mut self.ends);
+            }
         } else {
-            self.ends.set_member_deadline(at, at.turn().now_ms() + reach.timeout_ms);
+            let inspection_state = self.inspection_state.as_deref();
+            self.patience.await_more_of_request(at, &mut self.ends, inspection_state);
+        }
+        if self.ends.is_over() {
+            return;
+        }
+        if !self.patience.is_member_backed_up(at, &mut self.ends) {
+            self.ends.give_window(at);
+        } else if !self.request.is_whole() {
+            at.flow(&mut self.ends, Side::Client, Flow::Stop);
         }
     }
 
@@ -44,48 +94,11 @@ impl Exchange {
     pub fn member_took(&mut self, at: &mut impl Edge) {
         if self.request.is_whole() {
             self.ends.give_window(at);
-            return self.request_handed_over(at);
+            return self.patience.request_handed_over(at, &mut self.ends, &self.request);
         }
         if self.ends.phase.begun().is_none() {
             self.ends.clear_member_deadline(at);
         }
         self.request_goes_on(at);
     }
-
-    /// Whether the member takes data more slowly than the client sends it. If so, sets the member's deadline. A member that is not
-    /// read, because its response waits for a verdict, has none: it may be waiting for weir.
-    pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
-        let lag = at.lag(&self.ends, Side::Member);
-        let is_paused = self.ends.phase.begun() == Some(Begun::Judging);
-        if matches!(lag, Lag::Behind | Lag::Others) && !is_paused {
-            let timeout_ms = self.pace.client_timeout_ms(&self.ends.server);
-            self.ends.set_member_deadline(at, at.turn().now_ms() + timeout_ms);
-        }
-        lag != Lag::None
-    }
-}
-
-/// Sends pieces of the body, and its end, to the member.
-pub fn send_body_to_member(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) {
-    let is_last = !matches!(end, End::No);
-    exchange.request.receive(is_last);
-    at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
-    if is_last {
-        if exchange.ends.context.is_some() {
-            mirror::send(exchange, at);
-        }
-        exchange.request_handed_over(at);
-        if !exchange.ends.is_client_behind(at) {
-            exchange.ends.clear_client_deadline(at);
-            watch_leaving_client(exchange, at);
-        }
-    } else {
-        exchange.await_more_of_request(at);
-    }
-    exchange.resume_receiving(at);
 }

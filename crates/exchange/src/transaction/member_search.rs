@@ -13,7 +13,7 @@ use crate::parts::attempt::Attempt;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::phase::Phase;
-use crate::parts::request::ConnectionNeed;
+use crate::parts::request::{ConnectionNeed, Request};
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::tries::Lease;
 use crate::parts::wait_state::WaitState;
@@ -158,6 +158,24 @@ impl TransactionEnds {
             self.move_to(&newer);
         }
         is_called
+    }
+
+    /// The head of the response to this request has arrived: records the times and drops the stored request. `is_failure`: the
+    /// status counts as a failure of the member.
+    #[inline]
+    pub fn response_began(
+        &mut self,
+        at: &mut impl Edge,
+        request: &mut Request,
+        status: u16,
+        is_failure: bool,
+    ) {
+        let now_us = at.turn().now_us();
+        self.account.times.note_first_byte(now_us);
+        self.account.status = status;
+        at.recycle(std::mem::take(&mut request.bytes));
+        request.let_go();
+        self.note_response(at, status, is_failure);
     }
 
     /// Records the status of a member's response as its success or failure.

@@ -9,6 +9,7 @@ pub mod challenge;
 mod claims;
 pub mod connections;
 pub mod early_data;
+mod early_end;
 pub mod exchange;
 pub mod exchange_end;
 pub mod filters;
@@ -29,8 +30,8 @@ pub mod response_data;
 mod response_delivery;
 pub mod response_inspection;
 mod response_start;
+mod response_verdict;
 mod retry_on;
-mod stage_wait;
 pub mod stages;
 pub mod subrequest;
 pub mod tracing;
@@ -43,12 +44,15 @@ pub mod verdict_waits;
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;
 use crate::parts::failure::{Loss, MemberFailure, Progress};
+use crate::parts::inspection_job::InspectionJob;
+use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
 use crate::parts::transaction_ends::{LetOut, NextClientState, TransactionEnds};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
 use crate::transaction::tunnel::Tunnel;
+use crate::transaction::verdict_waits::inspection_returned;
 
 /// An open transaction: a request, a relayed connection, or a tunnel.
 pub enum Transaction {
@@ -168,7 +172,10 @@ impl Transaction {
     /// The client took everything that was queued for it.
     pub fn client_took(&mut self, at: &mut impl Edge) {
         match self {
-            Self::Http(exchange) => exchange.client_takes_more(at),
+            Self::Http(exchange) => {
+                let Exchange { patience, ends, request, .. } = exchange;
+                patience.client_takes_more(at, ends, request);
+            }
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.client_took(at),
         }
@@ -205,7 +212,12 @@ impl Transaction {
     /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self {
-            Self::Http(exchange) => exchange.member_data(at, data, end),
+            Self::Http(exchange) => {
+                if matches!(exchange.ends.phase, Phase::Asked(_, Some(_))) {
+                    let nothing = at.tools().scratch.take();
+                    exchange.member_body(at, nothing, data, end);
+                }
+            }
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.member_data(at, data, end),
         }
@@ -214,7 +226,7 @@ impl Transaction {
     /// Whether the member has not taken all data. For an exchange, this restarts the member's deadline.
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         match self {
-            Self::Http(exchange) => exchange.is_member_backed_up(at),
+            Self::Http(exchange) => exchange.patience.is_member_backed_up(at, &mut exchange.ends),
             Self::Relay(_) => false,
             Self::Tunnel(tunnel) => at.lag(&tunnel.ends, Side::Member) != Lag::None,
         }
@@ -241,12 +253,23 @@ impl Transaction {
     /// The member's stream has failed.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, progress: Progress) {
         match self {
-            Self::Http(exchange) => exchange.stream_lost(at, why, progress),
+            Self::Http(exchange) => {
+                let loss = exchange.ends.lose_stream(at, why, progress);
+                exchange.member_lost(at, loss);
+            }
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => {
                 at.release(&mut tunnel.ends, Release::Drop);
                 tunnel.member_lost(at, why);
             }
+        }
+    }
+    /// An inspection is back that was elsewhere.
+    pub fn inspection_returned(&mut self, at: &mut impl Edge, job: InspectionJob) {
+        if let Self::Http(exchange) = self
+            && inspection_returned(exchange.inspection_state.as_deref_mut(), job)
+        {
+            exchange.resume(at);
         }
     }
 }

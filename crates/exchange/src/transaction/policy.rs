@@ -16,6 +16,7 @@ use crate::local::surroundings::SeedAndTime;
 use crate::local::table::LocalServer;
 use crate::local::traffic::{RoutingVerdict, Traffic};
 use crate::parts::arrival::Arrival;
+use crate::parts::encoding::Codings;
 use crate::parts::hand_over::{DecidedOrHandedOver, HandOverContext};
 use crate::parts::identity::Identity;
 use crate::parts::notice::Notice;
@@ -23,9 +24,9 @@ use crate::parts::request_context::RequestContext;
 use crate::parts::request_decisions::{EndWithoutMember, RequestDecisions};
 use crate::parts::stage_work::StageWork;
 use crate::parts::tools::Tools;
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::witness::{ServerDecision, Step};
 use crate::shared::sticky::Sticky;
-use crate::transaction::exchange::Exchange;
 use crate::transaction::filters::rewrite;
 use crate::transaction::hand_over::hand_over;
 use crate::transaction::learned_persistence::learn;
@@ -332,22 +333,23 @@ fn why_unsendable(error: RewriteError) -> &'static str {
     }
 }
 
-impl Exchange {
+impl TransactionEnds {
     /// Stores in `edits` the changes to the response: those decided with the request, those of rules for responses, and
-    /// the persistence cookie. Returns the decision of a rule that answers instead of the member.
+    /// the persistence cookie. Returns the decision of a rule that answers instead of the member. `codings`: those that the client
+    /// accepts.
     pub fn edit_response(
         &mut self,
         at: &mut impl Edge,
-        head: &ResponseHead,
-        input: &[u8],
+        codings: &mut Option<Codings>,
+        (head, input): (&ResponseHead, &[u8]),
         edits: &mut FieldEdits,
     ) -> Option<Box<Decision>> {
         edits.clear();
-        let mut context = self.ends.context.take()?;
+        let mut context = self.context.take()?;
         context.forget_what_is_for_the_unchecked();
         let mut answer = None;
-        let server = Rc::clone(&self.ends.server);
-        let member = self.ends.phase.member();
+        let server = Rc::clone(&self.server);
+        let member = self.phase.member();
         std::mem::swap(edits, &mut context.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
@@ -357,7 +359,7 @@ impl Exchange {
             std::mem::swap(&mut context.body_edits, &mut decision.body_edits);
             let moment = (at.tools().sources, at.turn().clock);
             let around = traffic.around(moment, context.known());
-            let member = member.and_then(|member| member_facts(&self.ends.tries.pool, member));
+            let member = member.and_then(|member| member_facts(&self.tries.pool, member));
             let response = ResponseFacts { head, input, member };
             if let Some(facts) = context.facts(response, &around) {
                 let mut fields = traffic.fields();
@@ -371,7 +373,7 @@ impl Exchange {
             }
             log_policy_lines(at, &decision);
             if decision.is_uncompressed {
-                self.filters.codings = None;
+                *codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut context.marks, &mut decision.marks);
@@ -387,7 +389,7 @@ impl Exchange {
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())
         {
-            let address = &self.ends.tries.pool.settings().members[member as usize].address;
+            let address = &self.tries.pool.settings().members[member as usize].address;
             context.names.change_location(head, input, address, edits);
         }
         if context.stickiness.is_some()
@@ -395,13 +397,13 @@ impl Exchange {
         {
             remember(&server, &mut context, member, edits);
             if let (Some(traffic), false) = (&server.traffic, input.is_empty()) {
-                let from = member_facts(&self.ends.tries.pool, member);
+                let from = member_facts(&self.tries.pool, member);
                 let response = ResponseFacts { head, input, member: from };
                 learn(at, traffic, &context, member, response);
             }
         }
         context.note_response_edits(head, edits);
-        self.ends.context = Some(context);
+        self.context = Some(context);
         answer
     }
 }
@@ -429,12 +431,12 @@ fn remember(
 /// Seals the cookies of a response, if configured: those of the member, and those that policies set.
 #[inline]
 pub fn keep_cookies(
-    exchange: &Exchange,
+    server: &LocalServer,
     at: &mut impl Edge,
     message: (&ResponseHead, &[u8]),
     edits: &mut FieldEdits,
 ) {
-    if let Some(keeper) = &exchange.ends.server.cookies {
+    if let Some(keeper) = &server.cookies {
         let mut scratch = at.tools().scratch.take();
         keeper.set(message, edits, &mut scratch);
         at.tools().scratch.give(scratch);

@@ -31,21 +31,20 @@ use crate::parts::inspection::{
     LongInspection, PassedInspection, ResponseInspection, StreamedInspection, Terms,
 };
 use crate::parts::inspection_report::InspectionOutcome;
-use crate::parts::pace::Pace;
+use crate::parts::pace::{Pace, Patience};
 use crate::parts::pieces::Pieces;
+use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
-use crate::parts::stages::{StageResult, Wait};
+use crate::parts::stage_result::StageResult;
+use crate::parts::stages::{Stage, Stages, Wait};
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
 use crate::parts::witness::Step;
-use crate::transaction::exchange::{Exchange, is_judged_whole};
+use crate::transaction::exchange::is_judged_whole;
 use crate::transaction::inspection_results::{
-    AfterHead, after_head, answer_blocked, conclude, read, send_continue, settle, settle_body,
-    settle_head, tell,
+    AfterHead, after_head, conclude, read, settle, settle_body, settle_head, tell,
 };
 use crate::transaction::long_inspection;
-use crate::transaction::lost_streams::watch_leaving_client;
-use crate::transaction::member_request::send_body_to_member;
 use crate::transaction::request_id::name_inspected;
 use crate::transaction::verdict_waits;
 
@@ -246,75 +245,96 @@ fn report_passed_inspection(at: &mut impl Edge, server: &LocalServer, judged: Pa
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
-/// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
-    debug_assert!(is_judged_whole(exchange), "otherwise nothing ends the wait");
-    if let Some(InspectionState::Reading(reading)) = exchange.inspection_state.as_deref_mut() {
+/// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it. `client_version`: that of
+/// the client.
+pub fn pass(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    (patience, client_version): (Patience, Version),
+) -> StageResult {
+    debug_assert!(is_judged_whole(inspection_state.as_deref()), "otherwise nothing ends the wait");
+    if let Some(InspectionState::Reading(reading)) = inspection_state.as_deref_mut() {
         let is_awaited = std::mem::take(&mut reading.is_awaited);
-        exchange.await_client(at);
+        patience.await_request(at, ends, inspection_state.as_deref());
         if is_awaited {
-            send_continue(exchange, at);
+            ends.send_continue(at, client_version);
         }
     }
     StageResult::Wait(Wait::Body)
 }
 
-/// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit.
+/// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit. `None`: more is awaited. An
+/// inspection that needs another turn is added to the stages.
 pub fn hold(
-    exchange: &mut Exchange,
+    inspection_state: &mut Option<Box<InspectionState>>,
     at: &mut impl Edge,
+    (ends, patience): (&mut TransactionEnds, Patience),
+    (request, stages): (&mut Request, &mut Stages),
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
-) {
-    let Some(InspectionState::Reading(reading)) = exchange.inspection_state.as_deref_mut() else {
-        return;
+) -> Option<StageResult> {
+    let Some(InspectionState::Reading(reading)) = inspection_state.as_deref_mut() else {
+        return None;
     };
     let limit = reading.take(pieces.of(input), at.tools().offloaded.turn);
     let is_let_go = !reading.inspection.needs_body();
-    exchange.request.receive(!matches!(end, End::No));
-    if !exchange.request.is_whole() || exchange.ends.is_client_behind(at) {
-        exchange.await_client(at);
+    request.receive(!matches!(end, End::No));
+    if !request.is_whole() || ends.is_client_behind(at) {
+        patience.await_request(at, ends, inspection_state.as_deref());
     } else {
-        exchange.ends.clear_client_deadline(at);
-        watch_leaving_client(exchange, at);
+        ends.clear_client_deadline(at);
+        patience.watch_leaving_client(at, ends);
     }
-    if !exchange.request.is_whole() && limit.is_none() && !is_let_go {
-        return exchange.ends.give_window(at);
+    if !request.is_whole() && limit.is_none() && !is_let_go {
+        ends.give_window(at);
+        return None;
     }
-    judge(exchange, at, limit, end);
+    Some(judge(inspection_state, at, ends, (request, stages), limit, end))
 }
 
 /// Judges a request with the body that has arrived.
-fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
-    let inspection_state =
-        exchange.inspection_state.take().map(|inspection_state| *inspection_state);
-    let Some(InspectionState::Reading(reading)) = inspection_state else { return };
-    exchange.ends.phase.park(WaitState::No);
+fn judge(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    (request, stages): (&mut Request, &mut Stages),
+    limit: Option<Limit>,
+    end: End<'_>,
+) -> StageResult {
+    let Some(InspectionState::Reading(reading)) = inspection_state.take().map(|it| *it) else {
+        return StageResult::On;
+    };
+    ends.phase.park(WaitState::No);
     let unread = reading.unread(limit);
     let BodyInspection { inspection, terms, body, decoding, .. } = *reading;
     let step = match unread {
         Some(unread) => {
-            debug_assert!(exchange.request.is_whole() || limit.is_some(), "it is not let go");
+            debug_assert!(request.is_whole() || limit.is_some(), "it is not let go");
             judge_unread(inspection, unread, at.tools().offloaded.turn)
         }
-        None => end_body(at, inspection, limit, exchange.request.is_whole()),
+        None => end_body(at, inspection, limit, request.is_whole()),
     };
     match step {
         inspection::Step::Done(inspection, verdict) => {
             drop(decoding);
             let found = (inspection, verdict);
             let held = (body, OwnedEnd::of(end));
-            match settle_body(at, &exchange.ends.server, found, terms, held) {
-                Ok(passed) => passed.wait(&mut exchange.inspection_state, &mut exchange.request),
-                Err(block) => return answer_blocked(exchange, at, &block),
-            }
-            if exchange.dispatch(at) {
-                pass_judged_body(exchange, at);
+            match settle_body(at, &ends.server, found, terms, held) {
+                Ok(passed) => {
+                    passed.wait(inspection_state, request);
+                    StageResult::On
+                }
+                Err(block) => StageResult::BlockBody(block),
             }
         }
         inspection::Step::More(unfinished) => {
             let of = InspectedPart::Body { body, decoding, end: OwnedEnd::of(end) };
-            long_inspection::begin(exchange, at, LongInspection::new(unfinished, terms, of));
+            let judging = LongInspection::new(unfinished, terms, of);
+            *inspection_state = Some(Box::new(InspectionState::Judging(Box::new(judging))));
+            stages.add_if(Stage::Judge, true);
+            // It goes elsewhere first.
+            long_inspection::pass(inspection_state, at, ends, (request, stages))
         }
     }
 }
@@ -415,23 +435,20 @@ fn follow_call(
     }
 }
 
-/// Forwards a held body that was judged. Returns false if there is none.
-pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
-    let is_passed =
-        matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Passed(..)));
-    let Some(inspection_state) = exchange.inspection_state.take_if(|_| is_passed) else {
-        return false;
+/// Takes a held body that was judged, and is forwarded now. `None`: there is none.
+pub fn take_judged_body(
+    inspection_state: &mut Option<Box<InspectionState>>,
+    request: &mut Request,
+) -> Option<(Arc<Vec<u8>>, OwnedEnd)> {
+    let is_passed = |it: &mut Box<InspectionState>| matches!(**it, InspectionState::Passed(..));
+    let InspectionState::Passed(body, end, judged) = *inspection_state.take_if(is_passed)? else {
+        return None;
     };
-    let InspectionState::Passed(body, end, judged) = *inspection_state else { return false };
-    exchange.request.has_long_body_ahead = false;
+    request.has_long_body_ahead = false;
     let (bytes, held) = body.into_parts();
     // The member may be slow: the room for the held body is released when the member has taken it.
-    exchange.inspection_state = Some(Box::new(InspectionState::Passing(Some(held), judged)));
-    send_body_to_member(exchange, at, (&bytes[..], &Pieces::whole(bytes.len())), end.get());
-    if !exchange.request.is_whole() && !exchange.is_over() {
-        exchange.request_goes_on(at);
-    }
-    true
+    *inspection_state = Some(Box::new(InspectionState::Passing(Some(held), judged)));
+    Some((bytes, end))
 }
 
 /// How a request was blocked at its head.

@@ -6,78 +6,19 @@ use crate::edge::{Edge, Release};
 use crate::parts::caller::Caller;
 use crate::parts::end::End;
 use crate::parts::messages::Message;
-use crate::parts::pace::Pace;
 use crate::parts::phase::{Begun, Phase, RestOfResponse};
 use crate::parts::pieces::Pieces;
 use crate::parts::transaction_ends::LetOut;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::inspection_results::answer_blocked;
-use crate::transaction::lost_streams::watch_leaving_client;
-use crate::transaction::response_data::{ForwardResult, send_interim, send_judged};
-use crate::transaction::response_delivery::{DeliveryDecision, deliver};
-use crate::transaction::response_start::begin_judged;
+use crate::transaction::exchange_end::after_response;
+use crate::transaction::inspection_results::end_of_blocked;
+use crate::transaction::response_data::ForwardResult;
+use crate::transaction::response_inspection;
+use crate::transaction::response_verdict::DeliveryDecision;
+use crate::transaction::retry_on::repeats;
 use crate::transaction::tracing::note_member_status;
-use crate::transaction::{response_inspection, retry_on};
-
-/// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another
-/// one.
-#[cold]
-fn begin_failing(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: &mut ResponseHead,
-    (input, body): (&[u8], &[u8]),
-) -> Message {
-    let is_failure = head.status >= 500;
-    if retry_on::repeat(exchange, at, head, body) {
-        return at.tools().scratch.take();
-    }
-    exchange.response_began(at, head.status, is_failure);
-    begin_known(exchange, at, head, (input, body))
-}
-
-/// Begins a response to the client, or holds it for inspection.
-#[inline]
-fn begin_known(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: &mut ResponseHead,
-    (input, body): (&[u8], &[u8]),
-) -> Message {
-    let is_kept = match exchange.ends.caller {
-        Caller::Client(..) => {
-            exchange.inspection_state.is_some() && is_kept_back(exchange, at, (head, input))
-        }
-        Caller::Parent(_) | Caller::Nobody => {
-            let is_awaited = exchange.ends.caller != Caller::Nobody;
-            exchange.reply.get_or_insert_default().keep_head((head, input), is_awaited);
-            exchange.ends.phase.begin(Begun::Held);
-            note_member_status(&mut exchange.ends, head.status);
-            true
-        }
-    };
-    if is_kept {
-        return at.tools().scratch.take();
-    }
-    begin_judged(exchange, at, head, (input, body))
-}
-
-/// Inspects the head of a response. Returns whether nothing more is to do now: the response is held, or was replaced by an answer.
-fn is_kept_back(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    message: (&ResponseHead, &[u8]),
-) -> bool {
-    let of = (&exchange.ends, exchange.request.method);
-    match response_inspection::begin(&mut exchange.inspection_state, at, of, message) {
-        DeliveryDecision::Forward(()) => return false,
-        DeliveryDecision::Hold(how) => exchange.ends.phase.begin(how),
-        DeliveryDecision::Block(block) => answer_blocked(exchange, at, &block),
-    }
-    true
-}
 
 impl Exchange {
     /// Forwards an interim response of the member.
@@ -90,10 +31,10 @@ impl Exchange {
         }
         // The client has received a part of this member's response: no retry on another member.
         self.request.let_go();
-        send_interim(self, at, head, input);
-        watch_leaving_client(self, at);
+        self.ends.send_interim(at, self.request.version, (head, input));
+        self.patience.watch_leaving_client(at, &mut self.ends);
         if self.ends.is_client_behind(at) {
-            self.await_client(at);
+            self.patience.await_client(at, &mut self.ends);
             self.ends.pause_member(at);
             self.ends.clear_member_deadline(at);
         }
@@ -108,11 +49,42 @@ impl Exchange {
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         self.filters.leave_out_known(head, input);
-        if head.status >= 400 {
-            return begin_failing(self, at, head, (input, body));
+        let is_failing = head.status >= 400;
+        if is_failing && repeats(&mut self.ends, at, &mut self.request, (head, body)) {
+            if self.dispatch(at) {
+                self.resend(at, &[]);
+            }
+            return at.tools().scratch.take();
         }
-        self.response_began(at, head.status, false);
-        begin_known(self, at, head, (input, body))
+        let is_failure = is_failing && head.status >= 500;
+        self.ends.response_began(at, &mut self.request, head.status, is_failure);
+        match self.ends.caller {
+            Caller::Client(..) if self.inspection_state.is_none() => {}
+            Caller::Client(..) => {
+                let of = (&self.ends, self.request.method);
+                let message = (&*head, input);
+                match response_inspection::begin(&mut self.inspection_state, at, of, message) {
+                    DeliveryDecision::Forward(()) => {}
+                    DeliveryDecision::Hold(how) => {
+                        self.ends.phase.begin(how);
+                        return at.tools().scratch.take();
+                    }
+                    DeliveryDecision::Block(block) => {
+                        let end = end_of_blocked(&block, &self.ends, at.tools());
+                        self.end_with(at, end);
+                        return at.tools().scratch.take();
+                    }
+                }
+            }
+            Caller::Parent(_) | Caller::Nobody => {
+                let is_awaited = self.ends.caller != Caller::Nobody;
+                self.reply.get_or_insert_default().keep_head((head, input), is_awaited);
+                self.ends.phase.begin(Begun::Held);
+                note_member_status(&mut self.ends, head.status);
+                return at.tools().scratch.take();
+            }
+        }
+        self.begin_judged(at, head, (input, body))
     }
 
     /// Forwards pieces of a response's body: behind `head` if that was not sent yet, and followed by the end.
@@ -140,7 +112,7 @@ impl Exchange {
                     data,
                     end,
                 );
-                return fate.map_or(ForwardResult::Over, |fate| deliver(self, at, fate));
+                return fate.map_or(ForwardResult::Over, |fate| self.deliver(at, fate));
             }
             Phase::Before(_)
             | Phase::Asked(_, None)
@@ -152,66 +124,7 @@ impl Exchange {
                 return ForwardResult::Over;
             }
         }
-        send_judged(self, at, head, (input, pieces), end)
-    }
-
-    /// Adapts reading from the member to the speed of the client, and sets deadlines. Returns whether the member may send more.
-    pub fn pace_response(&mut self, at: &mut impl Edge) -> bool {
-        if self.ends.phase.begun() == Some(Begun::Judging) {
-            self.ends.pause_member(at);
-            self.ends.clear_member_deadline(at);
-            return false;
-        }
-        let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
-        let is_behind = self.ends.is_client_behind(at);
-        if is_behind {
-            self.ends.pause_member(at);
-            self.ends.clear_member_deadline(at);
-            self.await_client(at);
-        } else {
-            if self.pace == Pace::Sparse && !self.request.is_whole() {
-                // With alternating bodies, data in either direction restarts both deadlines.
-                self.await_client(at);
-            }
-            self.ends.set_member_deadline(at, until_ms);
-            watch_leaving_client(self, at);
-        }
-        !is_behind
-    }
-
-    /// The client took everything: resumes reading from the member.
-    pub fn client_takes_more(&mut self, at: &mut impl Edge) {
-        if self.ends.phase.connection().is_none() {
-            return watch_leaving_client(self, at);
-        }
-        let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&self.ends.server);
-        let is_responding = self.ends.phase.begun().is_some();
-        let request_done = self.request.is_whole();
-        if request_done {
-            self.ends.clear_client_deadline(at);
-            watch_leaving_client(self, at);
-        } else {
-            self.await_client(at);
-        }
-        if self.ends.phase.begun() == Some(Begun::Judging) {
-            // The verdict resumes the member.
-            return;
-        }
-        self.ends.resume_member(at);
-        if is_responding {
-            self.ends.set_member_deadline(at, until_ms);
-        } else {
-            // Only interim responses were queued.
-            self.request_handed_over(at);
-        }
-    }
-
-    /// Data arrived on the member's stream, possibly with its end.
-    pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
-        if matches!(self.ends.phase, Phase::Asked(_, Some(_))) {
-            let nothing = at.tools().scratch.take();
-            self.member_body(at, nothing, data, end);
-        }
+        self.send_judged(at, head, (input, pieces), end)
     }
 
     /// Forwards data of a response that arrived on a stream: behind `head` if that was not sent yet, and followed by
@@ -226,7 +139,7 @@ impl Exchange {
         if is_end {
             return self.response_done(at, true);
         }
-        if self.pace_response(at) {
+        if self.patience.pace_response(at, &mut self.ends, &self.request) {
             self.ends.give_member_window(at);
         }
     }
@@ -243,13 +156,15 @@ impl Exchange {
     /// The client's windows let out some queued data. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.is_behind {
-            self.await_client(at);
+            let inspection_state = self.inspection_state.as_deref();
+            self.patience.await_request(at, &mut self.ends, inspection_state);
             return sent.data_bytes > 0;
         }
         if let Phase::Deliver(RestOfResponse { ends_as, .. }) = self.ends.phase {
-            self.end_answered(at, ends_as);
+            let after = after_response(self);
+            self.end(at, ends_as, after);
         } else if !self.ends.is_client_behind(at) {
-            self.client_takes_more(at);
+            self.patience.client_takes_more(at, &mut self.ends, &self.request);
         }
         false
     }

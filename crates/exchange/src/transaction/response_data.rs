@@ -46,7 +46,7 @@ impl Exchange {
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
         self.ends.phase.begin(Begun::Sent);
         count_status!(self.ends.server.counters, head.status);
-        self.pace = self.pace.with_response(head, input);
+        self.patience.pace = self.patience.pace.with_response(head, input);
         self.response_framing = framing;
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = self.request.version;
@@ -55,16 +55,36 @@ impl Exchange {
         at.head(&mut self.ends, &out, HeadKind::Final, framing.is_empty())
     }
 
-    fn send_pieces(
+    /// Forwards pieces of a response body that is not inspected any more, after its head if that is unsent, and its end.
+    #[inline]
+    pub fn send_judged(
         &mut self,
         at: &mut impl Edge,
         head: Message,
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
-    ) {
-        let is_last = !matches!(end, End::No) && !self.keep_alive;
-        let framing = self.response_framing;
-        at.send(&mut self.ends, head, &ClientBodyPart { input, pieces, framing, end, is_last });
+    ) -> ForwardResult {
+        let is_end = !matches!(end, End::No);
+        let (framing, is_last) = (self.response_framing, is_end && !self.keep_alive);
+        let Some(filters) = self.filters.on.as_deref_mut() else {
+            let body = ClientBodyPart { input, pieces, framing, end, is_last };
+            at.send(&mut self.ends, head, &body);
+            return ForwardResult::On;
+        };
+        let piece = Piece { input, pieces, is_end };
+        let mut filtered = at.tools().scratch.take();
+        let (passed, made) = filters::pass(filters, at, &self.ends, piece, &mut filtered);
+        if passed == EncodeResult::Broken {
+            // A response that was partly sent cannot be completed.
+            at.tools().scratch.give(filtered);
+            self.ends.send_head_alone(at, head);
+            self.truncate(at, Termination::EncodingFailed);
+            return ForwardResult::Over;
+        }
+        let body = ClientBodyPart { input: &filtered, pieces: &made, framing, end, is_last };
+        at.send(&mut self.ends, head, &body);
+        at.tools().scratch.give(filtered);
+        if passed == EncodeResult::Enough { ForwardResult::Enough } else { ForwardResult::On }
     }
 }
 
@@ -76,52 +96,4 @@ pub fn is_all(framing: Framing, body: &[u8]) -> bool {
         Framing::Chunked => body == b"0\r\n\r\n",
         Framing::UntilClose => false,
     }
-}
-
-/// Forwards pieces of a response body that is not inspected any more, after its head if that is unsent, and its end.
-#[inline]
-pub fn send_judged(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: Message,
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) -> ForwardResult {
-    let Some(filters) = exchange.filters.on.as_deref_mut() else {
-        exchange.send_pieces(at, head, (input, pieces), end);
-        return ForwardResult::On;
-    };
-    let piece = Piece { input, pieces, is_end: !matches!(end, End::No) };
-    let mut filtered = at.tools().scratch.take();
-    let (passed, made) = filters::pass(filters, at, &exchange.ends, piece, &mut filtered);
-    if passed == EncodeResult::Broken {
-        // A response that was partly sent cannot be completed.
-        at.tools().scratch.give(filtered);
-        exchange.ends.send_head_alone(at, head);
-        exchange.truncate(at, Termination::EncodingFailed);
-        return ForwardResult::Over;
-    }
-    exchange.send_pieces(at, head, (&filtered, &made), end);
-    at.tools().scratch.give(filtered);
-    if passed == EncodeResult::Enough { ForwardResult::Enough } else { ForwardResult::On }
-}
-
-/// Sends an interim response to a client that supports them.
-pub fn send_interim(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: &ResponseHead,
-    input: &[u8],
-) {
-    count_status!(exchange.ends.server.counters, head.status);
-    let forward = ResponseForward {
-        framing: Framing::None,
-        client_version: exchange.request.version,
-        persistence: Persistence::KeepAlive,
-        date: None,
-    };
-    let edits = &FieldEdits::NONE;
-    let out = OutHead { head, input, edits, forward, is_dated: false };
-    let message = at.head(&mut exchange.ends, &out, HeadKind::Interim, false);
-    exchange.ends.send_head_alone(at, message);
 }

@@ -1,169 +1,89 @@
-//! What becomes of a response after the inspection by the web application firewall: it is forwarded, replaced by an answer, or
-//! waits for its verdict.
+//! Carries out what follows an inspection of a held response.
 
 use weir_http::message::{Field, Framing};
-use weir_waf::inspection::{Inspection, UnfinishedInspection, Verdict};
 
 use crate::edge::Edge;
-use crate::local::table::LocalServer;
 use crate::parts::end::End;
-use crate::parts::held_response::{HeldResponse, ResponseFacts};
-use crate::parts::inspection::{
-    Block, GrpcCallCheck, InspectedPart, InspectionState, LongInspection, Terms,
-};
-use crate::parts::inspection_job::Ticket;
+use crate::parts::held_response::HeldResponse;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::pieces::Pieces;
-use crate::parts::stages::Wait;
-use crate::parts::transaction_ends::TransactionEnds;
-use crate::transaction::exchange::Exchange;
-use crate::transaction::inspection_results::{answer_blocked, conclude};
-use crate::transaction::response_data::{ForwardResult, send_judged};
-use crate::transaction::response_start::begin_judged;
-use crate::transaction::{trailers, verdict_waits};
+use crate::transaction::exchange::{Exchange, is_held_up};
+use crate::transaction::inspection_results::end_of_blocked;
+use crate::transaction::response_data::ForwardResult;
+use crate::transaction::response_verdict::DeliveryDecision;
+use crate::transaction::{response_inspection, trailers};
 
-/// What follows an inspection of a response.
-pub enum DeliveryDecision<T> {
-    /// It is forwarded.
-    Forward(T),
-    /// It is held: until its body has arrived, or until there is a verdict.
-    Hold(Begun),
-    /// It is replaced by an answer.
-    Block(Block),
-}
+impl Exchange {
+    /// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough. What was
+    /// held has gone on then, so do member and client.
+    pub fn resume_response(&mut self, at: &mut impl Edge) {
+        let (ends_as, was_held_up) = (self.ends.phase.whole(), is_held_up(self));
+        let look = response_inspection::look(&mut self.inspection_state, at, &self.ends);
+        let Some(fate) = look else { return };
+        let passed = self.deliver(at, fate);
+        if passed == ForwardResult::Over {
+            return;
+        }
+        if self.ends.phase.begun() != Some(Begun::Judging) {
+            if let Some(ends_as) = ends_as {
+                self.ends.phase.deliver(ends_as);
+                return self.complete(at, ends_as);
+            }
+            if passed == ForwardResult::Enough {
+                let is_stream = self.ends.phase.member_stream().is_some();
+                return self.response_done(at, is_stream);
+            }
+            if self.patience.pace_response(at, &mut self.ends, &self.request) {
+                self.ends.resume_member(at);
+            }
+        }
+        if was_held_up && self.takes_body() {
+            // The body of the request has waited, too. What has arrived of it comes before what arrives next, also while the body of
+            // the response is judged. Without a member, nobody needs it.
+            self.request_goes_on(at);
+        }
+    }
 
-impl ResponseFacts {
-    /// Applies the verdict on a response. Returns how the response is blocked, if it is.
-    pub fn settle(
+    /// Carries out what follows an inspection of a held response. A response that is forwarded goes as far as it has arrived.
+    pub fn deliver(
         &mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
         at: &mut impl Edge,
-        (server, terms): (&LocalServer, Terms),
-        (inspection, verdict): (Inspection, Verdict),
-    ) -> Option<Block> {
-        let verdict = self.verdict(verdict);
-        if let Some(look) = self.look.take()
-            && Block::of(&verdict, terms.blocks_unjudged()).is_none()
-        {
-            let calling = GrpcCallCheck { inspection, terms, verdict, look };
-            *inspection_state = Some(Box::new(InspectionState::Calling(Box::new(calling))));
-            return None;
-        }
-        conclude(at, server, &terms, inspection, verdict)
-    }
-
-    /// Whether nothing depends on the verdict on the response: neither the response nor the body of its request.
-    pub fn need_no_verdict(&self, terms: &Terms) -> bool {
-        terms.only_watch() && self.look.is_none()
-    }
-}
-
-impl LongInspection {
-    /// Sends the inspection elsewhere. The response is held until there is a verdict.
-    pub fn hold_response<T>(
-        mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
-        at: &mut impl Edge,
-        ends: &TransactionEnds,
-    ) -> DeliveryDecision<T> {
-        if let Err(Wait::Until(until_us)) = self.look(ends.key, at) {
-            at.delay(ends, until_us);
-        }
-        *inspection_state = Some(Box::new(InspectionState::Judging(Box::new(self))));
-        DeliveryDecision::Hold(Begun::Judging)
-    }
-}
-
-impl HeldResponse {
-    /// There is a verdict.
-    pub fn judged(
-        mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
-        at: &mut impl Edge,
-        of: (&LocalServer, Terms),
-        found: (Inspection, Verdict),
-    ) -> DeliveryDecision<Self> {
-        match self.facts.settle(inspection_state, at, of, found) {
-            Some(block) => DeliveryDecision::Block(block),
-            None => DeliveryDecision::Forward(self),
-        }
-    }
-
-    /// The verdict needs another turn: the response waits for it, or is forwarded if nothing depends on it.
-    pub fn judged_later(
-        mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
-        at: &mut impl Edge,
-        ends: &TransactionEnds,
-        (unfinished, terms): (UnfinishedInspection, Terms),
-    ) -> DeliveryDecision<Self> {
-        if !self.facts.need_no_verdict(&terms) {
-            let of = InspectedPart::Response(Box::new(self));
-            return LongInspection::new(unfinished, terms, of).hold_response(
-                inspection_state,
-                at,
-                ends,
-            );
-        }
-        let (limit, held) = (self.facts.limit(), vec![self.body.take_reservation()]);
-        verdict_waits::continue_without_verdict(ends, at, (unfinished, terms), limit, held);
-        DeliveryDecision::Forward(self)
-    }
-
-    /// There is no verdict: the response is blocked or forwarded, as its virtual server has it.
-    pub fn unjudged(
-        mut self,
-        at: &mut impl Edge,
-        ends: &TransactionEnds,
-        terms: Terms,
-        ticket: Option<Ticket>,
-    ) -> DeliveryDecision<Self> {
-        let held = vec![self.body.take_reservation()];
-        match verdict_waits::give_up(ends, at, terms, ticket, (false, held)) {
-            Some(block) => DeliveryDecision::Block(block),
-            None => DeliveryDecision::Forward(self),
-        }
-    }
-}
-
-/// Carries out what follows an inspection of a held response. A response that is forwarded goes as far as it has arrived.
-pub fn deliver(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    fate: DeliveryDecision<HeldResponse>,
-) -> ForwardResult {
-    let HeldResponse { mut head, text, mut body, end, .. } = match fate {
-        DeliveryDecision::Forward(response) => response,
-        DeliveryDecision::Hold(how) => {
-            exchange.ends.phase.begin(how);
-            return ForwardResult::On;
-        }
-        DeliveryDecision::Block(block) => {
-            answer_blocked(exchange, at, &block);
+        fate: DeliveryDecision<HeldResponse>,
+    ) -> ForwardResult {
+        let HeldResponse { mut head, text, mut body, end, .. } = match fate {
+            DeliveryDecision::Forward(response) => response,
+            DeliveryDecision::Hold(how) => {
+                self.ends.phase.begin(how);
+                return ForwardResult::On;
+            }
+            DeliveryDecision::Block(block) => {
+                let end = end_of_blocked(&block, &self.ends, at.tools());
+                self.end_with(at, end);
+                return ForwardResult::Over;
+            }
+        };
+        body.join();
+        let (body, end) = (body.bytes(), end.get());
+        // A response of known length is compressed as a whole.
+        let is_whole = !matches!(end, End::No);
+        let begins_with = match head.framing {
+            Framing::Length(_) if is_whole => body,
+            _ => &b""[..],
+        };
+        let message = self.begin_judged(at, &mut head, (&text, begins_with));
+        if !matches!(self.ends.phase, Phase::Asked(..) | Phase::Left(Begun::Sent)) {
+            // A rule has answered instead of the member, and the client may not have taken all of the answer.
+            at.tools().scratch.give(message);
             return ForwardResult::Over;
         }
-    };
-    body.join();
-    let (body, end) = (body.bytes(), end.get());
-    // A response of known length is compressed as a whole.
-    let is_whole = !matches!(end, End::No);
-    let begins_with = match head.framing {
-        Framing::Length(_) if is_whole => body,
-        _ => &b""[..],
-    };
-    let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
-    if !matches!(exchange.ends.phase, Phase::Asked(..) | Phase::Left(Begun::Sent)) {
-        // A rule has answered instead of the member, and the client may not have taken all of the answer.
-        at.tools().scratch.give(message);
-        return ForwardResult::Over;
+        let pieces = if is_whole { Pieces::whole(body.len()) } else { Pieces::part(body.len()) };
+        let End::Trailers(fields, text) = end else {
+            return self.send_judged(at, message, (body, &pieces), end);
+        };
+        // When the trailers came, the changes to the head were not known yet.
+        let edits = trailers::of_response(&self.ends);
+        let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
+        let fields: Vec<Field> = passing.cloned().collect();
+        self.send_judged(at, message, (body, &pieces), End::Trailers(&fields, text))
     }
-    let pieces = if is_whole { Pieces::whole(body.len()) } else { Pieces::part(body.len()) };
-    let End::Trailers(fields, text) = end else {
-        return send_judged(exchange, at, message, (body, &pieces), end);
-    };
-    // When the trailers came, the changes to the head were not known yet.
-    let edits = trailers::of_response(&exchange.ends);
-    let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
-    let fields: Vec<Field> = passing.cloned().collect();
-    send_judged(exchange, at, message, (body, &pieces), End::Trailers(&fields, text))
 }

@@ -19,13 +19,11 @@ use crate::parts::inspection::{
     ResponseInspection, Terms,
 };
 use crate::parts::pace::Pace;
-use crate::parts::phase::{Begun, Phase, RestOfResponse};
+use crate::parts::phase::Begun;
 use crate::parts::stages::Wait;
 use crate::parts::transaction_ends::TransactionEnds;
-use crate::transaction::exchange::{Exchange, is_held_up};
 use crate::transaction::inspection_results::AfterHead;
-use crate::transaction::response_data::ForwardResult;
-use crate::transaction::response_delivery::{DeliveryDecision, deliver};
+use crate::transaction::response_verdict::DeliveryDecision;
 use crate::transaction::verdict_waits::{self, OffloadResult};
 
 /// Judges the head of a response.
@@ -228,37 +226,8 @@ pub fn hold<'a>(
     }
 }
 
-/// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough. What was
-/// held has gone on then, so do member and client.
-pub fn resume(exchange: &mut Exchange, at: &mut impl Edge) {
-    let (ends_as, was_held_up) = (exchange.ends.phase.whole(), is_held_up(exchange));
-    let Some(fate) = look(&mut exchange.inspection_state, at, &exchange.ends) else { return };
-    let passed = deliver(exchange, at, fate);
-    if passed == ForwardResult::Over {
-        return;
-    }
-    if exchange.ends.phase.begun() != Some(Begun::Judging) {
-        if let Some(ends_as) = ends_as {
-            exchange.ends.phase = Phase::Deliver(RestOfResponse { ends_as, unwanted_bytes: 0 });
-            return exchange.complete(at, ends_as);
-        }
-        if passed == ForwardResult::Enough {
-            let is_stream = exchange.ends.phase.member_stream().is_some();
-            return exchange.response_done(at, is_stream);
-        }
-        if exchange.pace_response(at) {
-            exchange.ends.resume_member(at);
-        }
-    }
-    if was_held_up && exchange.takes_body() {
-        // The body of the request has waited, too. What has arrived of it comes before what arrives next, also while the body of
-        // the response is judged. Without a member, nobody needs it.
-        exchange.request_goes_on(at);
-    }
-}
-
 /// Looks for the verdict on a response. `None`: it waits.
-fn look(
+pub fn look(
     inspection_state: &mut Option<Box<InspectionState>>,
     at: &mut impl Edge,
     ends: &TransactionEnds,

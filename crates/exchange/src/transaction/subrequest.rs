@@ -15,11 +15,10 @@ use crate::parts::caller::Caller;
 use crate::parts::deferred_work::SubrequestOrder;
 use crate::parts::encoding::Filters;
 use crate::parts::failure::MemberFailure;
-use crate::parts::pace::Pace;
+use crate::parts::pace::{Pace, Patience};
 use crate::parts::phase::Phase;
 use crate::parts::request::{ConnectionChoice, Request};
 use crate::parts::stages::Stages;
-use crate::parts::stream_end::StreamEnd;
 use crate::parts::tools::Tools;
 use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
 use crate::parts::tries::Tries;
@@ -85,10 +84,9 @@ pub fn begin(
         filters: Filters::default(),
         keep_alive: false,
         client_closes: true,
-        pace: Pace::Steady,
+        patience: Patience::new(Pace::Steady),
         request,
         response_framing: Framing::None,
-        is_client_leaving: false,
         client_ended: false,
         inspection_state: None,
         reply: Some(Box::default()),
@@ -103,31 +101,9 @@ pub fn not_begun(tools: &mut Tools, order: &SubrequestOrder) {
     mirror::ended(tools, &order.server, false);
 }
 
-/// Sends the request to a member.
-pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
-    if !exchange.dispatch(at) {
-        return;
-    }
-    match exchange.request.is_sent() {
-        true => exchange.resend(at, &[]),
-        false => exchange.send_request_head(at),
-    }
-}
-
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
     at.release(&mut exchange.ends, Release::Drop);
     exchange.ends.release_member(at, is_late.then_some(MemberFailure::Timeout));
-    end(exchange, at, Termination::Stopped);
-}
-
-/// Ends the request in the accounts of the worker.
-pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
-    if exchange.ends.caller == Caller::Nobody {
-        let is_answered = exchange.reply.as_deref().is_some_and(|reply| reply.head.status != 0);
-        mirror::ended(at.tools(), &exchange.ends.server, is_answered);
-    }
-    exchange.ends.end(at, why, StreamEnd::of_broken(why));
-    at.recycle(std::mem::take(&mut exchange.request.bytes));
-    exchange.ends.over = Some(NextClientState::Subrequest);
+    exchange.end(at, Termination::Stopped, NextClientState::Subrequest);
 }

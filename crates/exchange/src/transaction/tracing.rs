@@ -125,8 +125,12 @@ fn new_span_id(tools: &Tools) -> u64 {
 }
 
 /// The trace context of a request that weir makes because of another one; `None`: that one is not traced.
-pub fn child(ends: &TransactionEnds, tools: &Tools, kind: Kind) -> Option<Box<RequestTrace>> {
-    let parent = ends.context.as_deref()?.traced.as_deref()?;
+pub fn child(
+    context: Option<&RequestContext>,
+    tools: &Tools,
+    kind: Kind,
+) -> Option<Box<RequestTrace>> {
+    let parent = context?.traced.as_deref()?;
     let record = parent.record.is_some().then(|| of_head(kind, &RequestHead::new(), b""));
     Some(Box::new(RequestTrace {
         told_id: if record.is_some() { new_span_id(tools) } else { parent.span_id },

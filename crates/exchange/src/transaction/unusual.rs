@@ -4,52 +4,57 @@
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Method, RequestHead, Version};
 
-use crate::edge::Edge;
 use crate::parts::arrival::Arrival;
-use crate::parts::request::ConnectionChoice;
+use crate::parts::request::{ConnectionChoice, Request};
+use crate::parts::tools::Tools;
+use crate::parts::transaction_ends::TransactionEnds;
+use crate::parts::weir_response::WeirResponse;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
 
 /// The methods in a response with status 405 (RFC 9110 section 15.5.6): those that weir passes on whatever they are for.
 const ALLOWED: &[u8] = b"GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
-/// Looks at a request with such a property. Returns whether it was answered.
+/// Looks at a request with such a property. Returns the response if weir answers it itself.
 #[cold]
 #[inline(never)]
-pub fn is_answered(exchange: &mut Exchange, at: &mut impl Edge, head: &RequestHead) -> bool {
+pub fn response_to(
+    (ends, request): (&mut TransactionEnds, &mut Request),
+    tools: &mut Tools,
+    head: &RequestHead,
+) -> Option<WeirResponse<'static>> {
     let is_for_weir = head.max_forwards == Some(0);
     if is_for_weir && head.method == Method::Options {
         // Weir is the final recipient, and has no list of methods to report.
-        exchange.respond(at, 204, Termination::Complete);
-        return true;
+        return Some(WeirResponse::new(&ends.server, 204, Termination::Complete));
     }
-    if is_for_weir || head.unusual.reflects && !exchange.ends.server.http.trace {
+    if is_for_weir || head.unusual.reflects && !ends.server.http.trace {
         // The response would tell the client what rules have put into the head for the member. As the final recipient of a
         // TRACE, weir does not reflect it either.
         let mut fields = FieldEdits::default();
         fields.add(b"Allow", |out| out.extend_from_slice(ALLOWED));
-        exchange.respond_adding(at, 405, Termination::Complete, fields);
-        return true;
+        return Some(WeirResponse::with_fields(&ends.server, 405, Termination::Complete, fields));
     }
     if head.unusual.binds_connection {
-        exchange.request.wanted = ConnectionChoice::Authenticating;
+        request.wanted = ConnectionChoice::Authenticating;
     }
     if head.unusual.has_upgrade
-        && let Some(why) = why_not_offered(exchange, head)
+        && let Some(why) = why_not_offered(ends, request, head)
     {
-        let tools = at.tools();
-        let context = exchange.ends.context.get_or_insert_with(|| tools.take_remembered());
+        let context = ends.context.get_or_insert_with(|| tools.take_remembered());
         context.marks.push(|out| {
             out.extend_from_slice(b"upgrade not offered: ");
             out.extend_from_slice(why.as_bytes());
         });
     }
-    false
+    None
 }
 
 /// Why the member is not offered the client's Upgrade; `None`: it is.
-fn why_not_offered(exchange: &Exchange, head: &RequestHead) -> Option<&'static str> {
-    let request = &exchange.request;
+fn why_not_offered(
+    ends: &TransactionEnds,
+    request: &Request,
+    head: &RequestHead,
+) -> Option<&'static str> {
     if head.version == Version::Http10 {
         return Some("HTTP/1.0 has none");
     }
@@ -60,7 +65,7 @@ fn why_not_offered(exchange: &Exchange, head: &RequestHead) -> Option<&'static s
         return Some("the request has a body (upgrade_with_body)");
     }
     let is_translated = request.websocket.is_some();
-    let is_lost = exchange.ends.tries.pool.settings().http2 && !is_translated;
+    let is_lost = ends.tries.pool.settings().http2 && !is_translated;
     is_lost.then_some("the members speak HTTP/2")
 }
 

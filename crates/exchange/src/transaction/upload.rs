@@ -1,13 +1,12 @@
 //! Reception of a request from its client.
 
-use crate::edge::{Edge, Flow, Side};
+use crate::edge::Edge;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, is_held_now, is_held_up, may_be_judged_whole};
-use crate::transaction::inspection_results::answer_blocked;
-use crate::transaction::member_request::send_body_to_member;
+use crate::transaction::inspection_results::end_of_blocked;
 use crate::transaction::request_inspection;
 
 impl Exchange {
@@ -18,7 +17,7 @@ impl Exchange {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let awaits_tunnel = self.awaits_tunnel();
+        let awaits_tunnel = self.request.awaits_tunnel(&self.ends.phase);
         if self.request.is_whole() && !awaits_tunnel {
             // The end contains no information, because the length was known to be 0.
             return self.ends.give_window(at);
@@ -42,7 +41,14 @@ impl Exchange {
             return self.respond(at, 413, Termination::ClientLimit);
         }
         if is_held_now(self) {
-            return request_inspection::hold(self, at, (input, pieces), end);
+            let Self { inspection_state, ends, patience, request, stages, .. } = self;
+            let (client, left) = ((ends, *patience), (request, stages));
+            let piece = (input, pieces);
+            let judged = request_inspection::hold(inspection_state, at, client, left, piece, end);
+            if judged.is_some_and(|result| self.carry_out(at, result)) {
+                self.seek_member(at);
+            }
+            return;
         }
         if self.ends.phase.connection().is_none() || is_held_up(self) {
             // The request waits for a member, or for the verdict on the head of its response.
@@ -59,10 +65,11 @@ impl Exchange {
                 is_whole,
             );
             if let Some(block) = block {
-                return answer_blocked(self, at, &block);
+                let end = end_of_blocked(&block, &self.ends, at.tools());
+                return self.end_with(at, end);
             }
         }
-        send_body_to_member(self, at, (input, pieces), end);
+        self.send_body(at, (input, pieces), end);
     }
 
     /// The client has ended its request early, because it knows the answer. The member gets no more of the request, so it
@@ -78,22 +85,10 @@ impl Exchange {
         }
     }
 
-    /// The client may continue to send, unless the member takes data more slowly. Behind its request a client is read all the
-    /// same: otherwise nobody would notice that it has left.
-    pub fn resume_receiving(&mut self, at: &mut impl Edge) {
-        if self.is_over() {
-            return;
-        }
-        if !self.is_member_backed_up(at) {
-            self.ends.give_window(at);
-        } else if !self.request.is_whole() {
-            at.flow(&mut self.ends, Side::Client, Flow::Stop);
-        }
-    }
-
     /// The member accepts more of a request body that is still arriving.
     pub fn request_goes_on(&mut self, at: &mut impl Edge) {
-        self.await_more_of_request(at);
+        let inspection_state = self.inspection_state.as_deref();
+        self.patience.await_more_of_request(at, &mut self.ends, inspection_state);
         let is_sent = self.request.is_sent();
         match at.resume_client(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),

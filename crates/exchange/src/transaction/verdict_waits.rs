@@ -21,7 +21,6 @@ use crate::parts::inspection_report::InspectionOutcome;
 use crate::parts::offloaded_inspections::{UnawaitedInspection, UnawaitedResult};
 use crate::parts::stages::Wait;
 use crate::parts::transaction_ends::TransactionEnds;
-use crate::transaction::exchange::Exchange;
 use crate::transaction::inspection_results;
 
 /// The time to wait for a verdict, if a body has less. Many long inspections may take so long on a busy host.
@@ -136,13 +135,16 @@ pub fn leave(server: &Rc<LocalServer>, at: &mut impl Edge, judging: LongInspecti
     }
 }
 
-/// An inspection is back, and its exchange waits for it.
-pub fn inspection_returned(exchange: &mut Exchange, at: &mut impl Edge, job: InspectionJob) {
-    let Some(InspectionState::Judging(judging)) = exchange.inspection_state.as_deref_mut() else {
-        return;
+/// An inspection is back. Returns whether its exchange waits for it, and goes on.
+pub fn inspection_returned(
+    inspection_state: Option<&mut InspectionState>,
+    job: InspectionJob,
+) -> bool {
+    let Some(InspectionState::Judging(judging)) = inspection_state else {
+        return false;
     };
     if !matches!(&judging.work, InspectionPlace::Away(ticket) if job.is_of(ticket)) {
-        return;
+        return false;
     }
     judging.work = match job.into_back() {
         JobResult::Inspected(inspection, Some(verdict)) => {
@@ -151,7 +153,7 @@ pub fn inspection_returned(exchange: &mut Exchange, at: &mut impl Edge, job: Ins
         // It stops only after its ticket was dropped.
         JobResult::Inspected(_, None) | JobResult::Lost => InspectionPlace::Lost,
     };
-    exchange.resume(at);
+    true
 }
 
 /// An inspection is back for which no exchange waits: logs what was found.

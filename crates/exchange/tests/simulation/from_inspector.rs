@@ -23,9 +23,7 @@ pub fn answers(router: &mut Router, at: usize) {
         None => {
             let is_its = router.ends().is_some_and(|ends| ends.key == job.exchange);
             assert!(is_its, "a transaction that has ended has left something for it");
-            router.with_http(Some(On::Inspected), |it, at| {
-                verdict_waits::inspection_returned(it, at, job)
-            });
+            router.with(Some(On::Inspected), |it, at| it.inspection_returned(at, job));
         }
     }
 }

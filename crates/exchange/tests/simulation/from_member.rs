@@ -36,7 +36,9 @@ pub fn connects(router: &mut Router) {
     if is_http2 {
         connection.due_ms = None;
         router.with(None, |it, _| it.ends_mut().account.times.connected_us = now_us);
-        router.with_http(Some(On::Connected), |it, at| it.request_handed_over(at));
+        router.with_http(Some(On::Connected), |it, at| {
+            it.patience.request_handed_over(at, &mut it.ends, &it.request)
+        });
         return takes(router);
     }
     match &mut router.it {
@@ -78,7 +80,7 @@ pub fn takes(router: &mut Router) {
         Some(Transaction::Http(exchange)) if exchange.request.is_whole() => {
             router.with_http(Some(On::MemberTook), |it, at| {
                 it.ends.give_window(at);
-                it.request_handed_over(at);
+                it.patience.request_handed_over(at, &mut it.ends, &it.request);
             });
         }
         Some(Transaction::Http(exchange)) => {
@@ -122,7 +124,7 @@ pub fn says(router: &mut Router, takes_tunnels: bool) {
         router.with_http(Some(On::Settings), |it, at| {
             asking::ask_for_tunnel(at, &it.ends, &it.request);
             it.ends.clear_member_deadline(at);
-            it.request_handed_over(at);
+            it.patience.request_handed_over(at, &mut it.ends, &it.request);
         });
     }
 }
@@ -179,7 +181,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
     let plan = router.world.plan;
     let (mut head, text) = plan.response_head(status, is_end && bytes == 0);
-    if router.http().is_some_and(|it| it.is_no_tunnel(status)) {
+    if router.http().is_some_and(|it| it.request.is_no_tunnel(&it.ends.phase, status)) {
         return router.with_http(Some(On::Refused), |it, at| {
             it.respond(at, 502, Termination::MemberMalformed)
         });
@@ -196,7 +198,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
     let message =
         router.with_http(Some(On::Head), |it, at| it.begin_response(at, &mut head, (&text, body)));
-    if router.http().is_some_and(|it| it.ends.phase.begun().is_none() && !it.is_over()) {
+    if router.http().is_some_and(|it| it.ends.phase.begun().is_none() && !it.ends.is_over()) {
         // The response is dropped, and another member is tried.
         return;
     }
@@ -260,7 +262,8 @@ fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
         (ForwardResult::Over, _) => {}
         (_, true) => router.with_http(Some(On::Complete), |it, at| it.response_done(at, true)),
         (_, false) => {
-            router.with_http(None, |it, at| it.pace_response(at));
+            router
+                .with_http(None, |it, at| it.patience.pace_response(at, &mut it.ends, &it.request));
             if is_end {
                 ends(router);
             }

@@ -28,7 +28,8 @@ pub fn run(router: &mut Router, deferred: DeferredWork) {
             let child = ExchangeKey::from_bits(9 << 32 | number as u64);
             router.world.asked = child;
             router.with_http(Some(On::ServiceAsked), |it, _| {
-                child.into_iter().for_each(|child| stages::child_began(it, child))
+                let Some(child) = child else { return };
+                stages::child_began(it.ends.context.as_deref_mut(), child);
             });
         }
         DeferredWork::Leave { child, .. } => {

@@ -115,10 +115,12 @@ fn member_timer(router: &mut Router) {
     let progress_ms = connection.progress_ms;
     let is_queued = !connection.queued.is_empty();
     let Some(exchange) = it.http() else { return };
-    let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
+    let timeout_ms = exchange.patience.pace.client_timeout_ms(&exchange.ends.server);
     let may_be_behind = !is_stream || lags || !exchange.request.framing.is_empty();
     if asking::awaits_settings(&mut router.world, &exchange.ends, &exchange.request) {
-        return router.with_http(Some(On::SettingsAreLate), |it, at| it.settings_timed_out(at));
+        return router.with(Some(On::SettingsAreLate), |it, at| {
+            it.stream_lost(at, MemberFailure::ConnectTimeout, Progress::Unsettled);
+        });
     }
     let until_ms = if is_queued && may_be_behind { progress_ms + timeout_ms } else { 0 };
     if until_ms > now_ms {

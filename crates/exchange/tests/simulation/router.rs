@@ -16,10 +16,10 @@ use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::transaction_ends::{NextClientState, TransactionEnds};
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
+use weir_exchange::transaction::{Transaction, stages};
 use weir_http::message::RequestHead;
 use weir_waf::inspection::Turn;
 
@@ -133,7 +133,7 @@ impl Router {
         let arrival = arrival(&head, &text, server, self.world.is_draining);
         let buffer = Vec::with_capacity(64);
         let key = registration.key;
-        let begin = Exchange::begin;
+        let begin = stages::begin;
         let verdict =
             begin(&mut self.world, &mut self.transactions, &arrival, registration, buffer);
         self.it = self.transactions.remove(key);

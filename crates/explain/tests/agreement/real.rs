@@ -14,8 +14,8 @@ use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::{Transaction, stages};
 use weir_explain::dry_edge::{DryEdge, Notes};
 use weir_explain::masks::Masks;
 use weir_explain::supposed_request::{NoRequest, Url, arrive, peer};
@@ -114,20 +114,22 @@ pub fn run(
     assert!(recorder.begin(&begun, clock), "it is recorded");
     let mut world =
         DryEdge::new(tools, clock, &masks, Recording { recorder, clock, firewall: None });
-    let begin = Exchange::begin;
+    let begin = stages::begin;
     let verdict = begin(&mut world, &mut transactions, &arrival, registration, Vec::new());
     let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else { unreachable!() };
     exchange.enter(&mut world, head, verdict);
-    while !exchange.is_over() && exchange.ends.phase.wait_state().waits() && !world.notes.is_queued
+    while !exchange.ends.is_over()
+        && exchange.ends.phase.wait_state().waits()
+        && !world.notes.is_queued
     {
         exchange.resume(&mut world);
     }
-    if !exchange.is_over() && exchange.takes_body() {
+    if !exchange.ends.is_over() && exchange.takes_body() {
         let body = &received.body;
         exchange.client_data(&mut world, (body, &Pieces::whole(body.len())), End::Data);
     }
     let (tools, mut recording, notes) = world.into_parts();
-    let is_over = exchange.is_over();
+    let is_over = exchange.ends.is_over();
     let followed = match &exchange.ends.context {
         Some(context) => context.followed.clone(),
         None => notes.followed.clone(),

@@ -323,7 +323,7 @@ impl Worker {
                 .get(exchange)
                 .and_then(Transaction::http)
                 .is_some_and(Exchange::takes_body)
-            && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
+            && !self.with_any(io, exchange, |it, at| it.is_member_backed_up(at))
         {
             // The client may have been paused while this request was pipelined.
             io.sockets.resume(token);

@@ -228,7 +228,7 @@ impl Worker {
     ) {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
         let its = match self.exchanges.get(exchange) {
-            Some(Transaction::Http(its)) if !its.awaits_tunnel() => its,
+            Some(Transaction::Http(its)) if !its.request.awaits_tunnel(&its.ends.phase) => its,
             // A tunnel carries only DATA frames (RFC 9113 section 8.5).
             Some(_) => return self.refuse_trailers(io, key, stream, exchange),
             None => return,

@@ -11,7 +11,7 @@ use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::account::LogOutput;
 use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::stages;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 use weir_telemetry::records::recorder::RequestStart;
@@ -62,7 +62,7 @@ impl Worker {
         let registration =
             Registration { key: exchange, client: key, stream: on_stream, logged, log_request };
         let mut edge = WorkerEdge { io: &mut *io, world: &mut self.world };
-        let verdict = Exchange::begin(&mut edge, &mut self.exchanges, &arrival, registration, text);
+        let verdict = stages::begin(&mut edge, &mut self.exchanges, &arrival, registration, text);
         if logged.is_recorded() {
             self.world.recorder.begun();
         }

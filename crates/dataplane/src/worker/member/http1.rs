@@ -130,7 +130,9 @@ impl Worker {
                     false => Step::Over,
                 }
             }
-            Ok(ParseProgress::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
+            Ok(ParseProgress::Complete { .. })
+                if exchange.request.is_no_tunnel(&exchange.ends.phase, head.status) =>
+            {
                 self.with(io, exchange_key, |it, at| {
                     it.respond(at, 502, Termination::MemberMalformed)
                 });
@@ -227,7 +229,7 @@ impl Worker {
         io.sockets.read_as(connection.token, ReadMode::Usual);
         io.set_deadline(
             connection.token,
-            io.now_ms() + exchange.pace.response_body_timeout_ms(&exchange.ends.server),
+            io.now_ms() + exchange.patience.pace.response_body_timeout_ms(&exchange.ends.server),
         );
         true
     }
@@ -313,7 +315,7 @@ fn pass_body(
         it.response_done(at, !is_left);
         return Step::Over;
     }
-    it.pace_response(at);
+    it.patience.pace_response(at, &mut it.ends, &it.request);
     if pieces.next == AfterData::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 

@@ -141,7 +141,9 @@ impl Worker {
             if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
                 transaction.ends_mut().account.times.connected_us = io.clock().now_us();
             }
-            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
+            self.with(io, exchange_key, |it, at| {
+                it.patience.request_handed_over(at, &mut it.ends, &it.request);
+            });
         }
         self.world.members.watch_exhausted_window(io, key);
     }
@@ -282,7 +284,7 @@ impl Worker {
                     it.begin_tunnel(at, (&head, block.text()), end_stream)
                 });
             }
-            Ok(()) if exchange.is_no_tunnel(head.status) => {
+            Ok(()) if exchange.request.is_no_tunnel(&exchange.ends.phase, head.status) => {
                 self.with(io, exchange_key, |it, at| {
                     it.respond(at, 502, Termination::MemberMalformed)
                 });
@@ -531,7 +533,7 @@ impl Worker {
         let has_body = !exchange.request.framing.is_empty();
         let id = stream.out.id;
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
-        let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
+        let timeout_ms = exchange.patience.pace.client_timeout_ms(&exchange.ends.server);
         let Some(connection) = self.world.members.all.get_mut(key) else { return };
         let until_ms = match deadline_ms <= now_ms && may_be_behind {
             true => io.patience_until_ms(connection.token, timeout_ms),
@@ -543,7 +545,9 @@ impl Worker {
         if awaits_settings && deadline_ms <= now_ms {
             // The member did not send its SETTINGS in time, so the connection gets no more requests.
             http2.leave();
-            self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
+            self.with_any(io, exchange_key, |it, at| {
+                it.stream_lost(at, MemberFailure::ConnectTimeout, Progress::Unsettled);
+            });
         } else if until_ms <= now_ms {
             // If no bytes arrived for half of the timeout, the connection may be dead and gets no more requests.
             http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;

@@ -68,7 +68,7 @@ impl Worker {
                     &mut it.request,
                 );
                 it.ends.clear_member_deadline(at);
-                it.request_handed_over(at);
+                it.patience.request_handed_over(at, &mut it.ends, &it.request);
             });
         }
     }

@@ -120,7 +120,8 @@ impl Worker {
         connection.input.extend_from_slice(bytes);
         let (server, whole_bytes) = (&state.ends.server, connection.whole_bytes);
         if connection.input.len() < whole_bytes {
-            let until_ms = io.now_ms() + state.pace.response_body_timeout_ms(&state.ends.server);
+            let until_ms =
+                io.now_ms() + state.patience.pace.response_body_timeout_ms(&state.ends.server);
             return io.set_deadline(connection.token, until_ms);
         }
         if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
@@ -192,7 +193,7 @@ impl Worker {
         let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
             return;
         };
-        let timeout_ms = exchange.pace.client_timeout_ms(&exchange.ends.server);
+        let timeout_ms = exchange.patience.pace.client_timeout_ms(&exchange.ends.server);
         let until_ms = io.patience_until_ms(connection.token, timeout_ms);
         if until_ms > io.now_ms() {
             return io.set_deadline(connection.token, until_ms);

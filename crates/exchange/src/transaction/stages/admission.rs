@@ -17,7 +17,7 @@ use crate::parts::caller::Caller;
 use crate::parts::encoding::{Codings, Filters};
 use crate::parts::hand_over::{DecidedOrHandedOver, HandOverContext, HandedOver};
 use crate::parts::inspection::InspectionState;
-use crate::parts::pace::Pace;
+use crate::parts::pace::{Pace, Patience};
 use crate::parts::phase::Phase;
 use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
@@ -80,30 +80,28 @@ enum RouteOrHandOver {
     HandedOver(Box<HandedOver>),
 }
 
-impl Exchange {
-    /// Begins an exchange: runs the first stages and adds it to `transactions` under the next key. `buffer`: an empty
-    /// buffer for the head that is sent to the member.
-    pub fn begin(
-        at: &mut impl Edge,
-        transactions: &mut Arena<OfExchange, Transaction>,
-        arrival: &Arrival<'_>,
-        registration: Registration,
-        buffer: Vec<u8>,
-    ) -> AdmissionVerdict {
-        let begun = (registration, buffer);
-        if arrival.is_plain() {
-            return begin_plainly(at, transactions, arrival, begun);
-        }
-        if let Some(head) = unusual::without_upgrade(arrival) {
-            return begin_decided(
-                at,
-                transactions,
-                &Arrival { head: &head, from: arrival.from.clone(), ..*arrival },
-                begun,
-            );
-        }
-        begin_decided(at, transactions, arrival, begun)
+/// Begins an exchange: runs the first stages and adds it to `transactions` under the next key. `buffer`: an empty
+/// buffer for the head that is sent to the member.
+pub fn begin(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    registration: Registration,
+    buffer: Vec<u8>,
+) -> AdmissionVerdict {
+    let begun = (registration, buffer);
+    if arrival.is_plain() {
+        return begin_plainly(at, transactions, arrival, begun);
     }
+    if let Some(head) = unusual::without_upgrade(arrival) {
+        return begin_decided(
+            at,
+            transactions,
+            &Arrival { head: &head, from: arrival.from.clone(), ..*arrival },
+            begun,
+        );
+    }
+    begin_decided(at, transactions, arrival, begun)
 }
 
 /// Begins an exchange without any decision about it: the request is forwarded as received.
@@ -261,10 +259,9 @@ fn place(
         filters: Filters { codings, on: None },
         keep_alive,
         client_closes,
-        pace,
+        patience: Patience::new(pace),
         request,
         response_framing: Framing::None,
-        is_client_leaving: false,
         client_ended: false,
         inspection_state,
         reply: None,

@@ -9,19 +9,23 @@ use weir_core::policy::Decision;
 use weir_core::policy::external::{External, ServiceVerdict, named};
 use weir_http::edits::{FieldEdits, RequestEdits};
 
-use crate::edge::Edge;
+use crate::arena::ExchangeKey;
+use crate::edge::{Edge, Turn};
 use crate::local::client_address::scheme_of;
+use crate::local::forms::Forms;
+use crate::local::table::LocalServer;
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
 use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use crate::parts::reply::Reply;
+use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_trace::Kind;
+use crate::parts::stage_result::StageResult;
 use crate::parts::stage_work::{AuthorisationQuery, Progress};
-use crate::parts::stages::{StageResult, Wait};
+use crate::parts::stages::Wait;
+use crate::parts::weir_response::WeirResponse;
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
-use crate::transaction::stages::refusal::forget_decided;
 use crate::transaction::tracing::child;
 
 /// The interval at which a request that waits for a service checks the time. It also bounds the number of leftover
@@ -62,27 +66,30 @@ pub fn prepare(
     asked
 }
 
-/// Asks the services, one after another. Waits for the reply of each; the request is over if one refuses it.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
+/// Asks the services, one after another. Waits for the reply of each; the request is over if one refuses it. `forms`: those of the
+/// head of the request.
+pub fn pass(
+    context: Option<&mut RequestContext>,
+    at: &mut impl Edge,
+    (key, server): (ExchangeKey, &Rc<LocalServer>),
+    (request, forms): (&mut Request, Forms),
+) -> StageResult {
+    let Some(context) = context else { return StageResult::On };
     let now_us = at.turn().now_us();
-    let key = exchange.ends.key;
-    let server = Rc::clone(&exchange.ends.server);
-    while let Some(asking) =
-        exchange.ends.context.as_deref_mut().and_then(|it| it.stage_work.as_mut()?.asks.last_mut())
-    {
+    while let Some(asking) = context.query() {
         let Some(external) = asking.by.external() else { return StageResult::On };
         let by_us = asking.begun_us + external.timeout_ms * 1_000;
         let reply = match &mut asking.progress {
             Progress::Unasked(text) => {
                 let (text, pool) = (std::mem::take(text), Rc::clone(&asking.pool));
                 let preference = asking.preference;
-                let server = Rc::clone(&server);
+                let server = Rc::clone(server);
                 asking.progress = Progress::Asked(None);
                 asking.begun_us = now_us;
                 let by_us = now_us + external.timeout_ms * 1_000;
                 asking.look_us = by_us.min(now_us + LOOK_US);
                 let look_us = asking.look_us;
-                let traced = child(&exchange.ends, at.tools(), Kind::Own("authorisation"));
+                let traced = child(Some(context), at.tools(), Kind::Own("authorisation"));
                 let (parent, body) = (Some(key), None);
                 let edits = RequestEdits::default();
                 let order =
@@ -106,24 +113,28 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
             }
             Progress::Answered(reply) => reply.take(),
         };
-        if !settle(exchange, at, reply.as_deref()) {
-            return StageResult::Over;
+        match settle(context, at.turn(), server, (&mut *request, forms), reply) {
+            StageResult::On => {}
+            refusal => return refusal,
         }
     }
     StageResult::On
 }
 
-/// Applies a service's response to a request. Returns whether the request may continue.
-fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
-    let context = exchange.ends.context.as_deref();
-    let Some(asking) = context.and_then(|it| it.stage_work.as_ref()?.asks.last()) else {
-        return true;
-    };
+/// Applies a service's response to a request.
+fn settle(
+    context: &mut RequestContext,
+    turn: Turn,
+    server: &LocalServer,
+    (request, forms): (&mut Request, Forms),
+    reply: Option<Box<Reply>>,
+) -> StageResult {
+    let Some(asking) = context.query() else { return StageResult::On };
     let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
-    let Some(external) = by.external() else { return true };
-    let counters = &exchange.ends.server.counters;
-    counters.authorisation_duration.record(at.turn().now_us() - begun_us);
-    let judgement = reply.map(|reply| external.judge(&reply.head, &reply.text));
+    let Some(external) = by.external() else { return StageResult::On };
+    let counters = &server.counters;
+    counters.authorisation_duration.record(turn.now_us() - begun_us);
+    let judgement = reply.as_deref().map(|reply| external.judge(&reply.head, &reply.text));
     match (judgement, reply) {
         (Some(ServiceVerdict::LetIn), Some(reply)) => {
             counters.authorisations_allowed.add(1);
@@ -131,21 +142,14 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
                 let values = named(&reply.head, &reply.text, name);
                 values.map(|value| (name.as_bytes(), value))
             });
-            exchange.request.add_fields(exchange.ends.tries.pool.forms, fields);
-            let user = external.user(&reply.head, &reply.text);
-            let_in(exchange.ends.context.as_deref_mut(), user, None);
-            true
+            request.add_fields(forms, fields);
+            let_in(context, external.user(&reply.head, &reply.text), None);
+            StageResult::On
         }
         (Some(ServiceVerdict::Denied), Some(reply)) => {
             counters.authorisations_denied.add(1);
-            let status = reply.head.status;
-            forget_decided(
-                exchange,
-                at,
-                &format!("authenticate {}: denied with {status}", by.name),
-            );
-            deny(exchange, at, external, reply);
-            false
+            let mark = format!("authenticate {}: denied with {}", by.name, reply.head.status);
+            StageResult::Refuse { mark, response: denial(server, external, *reply) }
         }
         (_, reply) => {
             counters.authorisations_failed.add(1);
@@ -154,20 +158,18 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
                 None => "the service has not answered".to_owned(),
             };
             if external.lets_in_on_error {
-                let mark = format!("authenticate {}: let in, {why}", by.name);
-                let_in(exchange.ends.context.as_deref_mut(), b"", Some(&mark));
-                return true;
+                let_in(context, b"", Some(&format!("authenticate {}: let in, {why}", by.name)));
+                return StageResult::On;
             }
-            forget_decided(exchange, at, &format!("authenticate {}: {why}", by.name));
-            exchange.respond(at, 503, Termination::Policy);
-            false
+            let mark = format!("authenticate {}: {why}", by.name);
+            let response = WeirResponse::new(server, 503, Termination::Policy);
+            StageResult::Refuse { mark, response }
         }
     }
 }
 
 /// A service has accepted the request.
-fn let_in(context: Option<&mut RequestContext>, user: &[u8], mark: Option<&str>) {
-    let Some(context) = context else { return };
+fn let_in(context: &mut RequestContext, user: &[u8], mark: Option<&str>) {
     if let Some(mark) = mark {
         context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
@@ -182,8 +184,8 @@ fn let_in(context: Option<&mut RequestContext>, user: &[u8], mark: Option<&str>)
     }
 }
 
-/// Forwards the answer of a service to the client.
-fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply: &Reply) {
+/// The answer of a service for the client.
+fn denial(server: &LocalServer, external: &External, reply: Reply) -> WeirResponse<'static> {
     let mut fields = FieldEdits::default();
     for name in &external.answered {
         for value in named(&reply.head, &reply.text, name) {
@@ -191,12 +193,12 @@ fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply:
         }
     }
     let (status, why) = (reply.head.status, Termination::Policy);
-    match reply.body.as_deref().filter(|body| !body.is_empty()) {
-        Some(body) => exchange.respond_with(at, status, why, &fields, Some(body)),
+    match reply.body.filter(|body| !body.is_empty()) {
+        Some(body) => WeirResponse::with_text(status, why, fields, body),
         None => {
             // The type of the service's body does not apply to the page that replaces it.
             fields.remove(b"Content-Type");
-            exchange.respond_adding(at, status, why, fields);
+            WeirResponse::with_fields(server, status, why, fields)
         }
     }
 }

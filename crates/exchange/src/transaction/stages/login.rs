@@ -7,14 +7,16 @@ use weir_core::expression::Facts;
 use weir_core::policy::{Authenticator, Login};
 use weir_http::edits::FieldEdits;
 
-use crate::edge::{Edge, Turn};
+use crate::edge::Turn;
+use crate::local::table::LocalServer;
 use crate::local::traffic::Traffic;
+use crate::parts::request_context::RequestContext;
+use crate::parts::stage_result::StageResult;
 use crate::parts::stage_work::PasswordCheck;
-use crate::parts::stages::{StageResult, Wait};
+use crate::parts::stages::Wait;
+use crate::parts::weir_response::WeirResponse;
 use crate::shared::logins::{Answer, CheckQueueFull};
 use crate::termination::Termination;
-use crate::transaction::exchange::Exchange;
-use crate::transaction::stages::refusal::forget_decided;
 
 /// The interval at which a waiting request looks for the result of its check.
 const LOOK_US: u64 = 2_000;
@@ -56,12 +58,10 @@ fn check(
 }
 
 /// Waits while a password is not checked yet. Refuses the request if one is wrong.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
-    let context = exchange.ends.context.as_deref_mut();
+pub fn pass(context: Option<&mut RequestContext>, server: &LocalServer, turn: Turn) -> StageResult {
     let Some(work) = context.and_then(|context| context.stage_work.as_mut()) else {
         return StageResult::On;
     };
-    let turn = at.turn();
     while let Some(check) = work.checks.last() {
         match check.ticket.answer() {
             Answer::Pending => {
@@ -73,22 +73,17 @@ pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
                 }
                 work.checks.pop();
             }
-            Answer::Wrong => {
-                let by = Arc::clone(&check.by);
-                refuse(exchange, at, &by);
-                return StageResult::Over;
-            }
+            Answer::Wrong => return refusal(&check.by, server),
         }
     }
     StageResult::On
 }
 
-/// Drops all decisions that depend on the user.
-fn refuse(exchange: &mut Exchange, at: &mut impl Edge, by: &Authenticator) {
+fn refusal(by: &Authenticator, server: &LocalServer) -> StageResult {
     let mark = format!("authenticate {}: the user or the password is wrong", by.name);
-    forget_decided(exchange, at, &mark);
     let mut fields = FieldEdits::default();
     let challenge = by.basic_challenge();
     fields.add(b"WWW-Authenticate", |out| out.extend_from_slice(challenge.as_bytes()));
-    exchange.respond_adding(at, 401, Termination::Policy, fields);
+    let response = WeirResponse::with_fields(server, 401, Termination::Policy, fields);
+    StageResult::Refuse { mark, response }
 }

@@ -19,10 +19,9 @@ use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
 use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use crate::parts::request::Request;
+use crate::parts::request_context::RequestContext;
 use crate::parts::request_trace::Kind;
-use crate::parts::stages::StageResult;
 use crate::parts::tools::Tools;
-use crate::transaction::exchange::Exchange;
 use crate::transaction::tracing::child;
 
 /// Maximum number of open copies per worker.
@@ -56,34 +55,31 @@ fn is_connect(facts: &Facts<'_>) -> bool {
     facts.request.method_text.of(facts.request_input) == b"CONNECT"
 }
 
-/// Sends the copies of a request that is complete. Those of others are sent when it is.
-pub fn pass(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
-    if exchange.request.is_whole() {
-        send(exchange, at);
-    }
-    StageResult::On
-}
-
-/// Sends the copies of a complete request: the head as the member gets it, and the stored body.
-pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
-    let context = exchange.ends.context.as_deref_mut();
-    let Some(work) = context.and_then(|context| context.stage_work.as_mut()) else { return };
+/// Sends the copies of a complete request: the head as the member gets it, and the stored body. `forms`: those of its head.
+/// `is_on_stream`: it was sent on a stream.
+pub fn send(
+    context: Option<&mut RequestContext>,
+    at: &mut impl Edge,
+    (server, forms, is_on_stream): (&Rc<LocalServer>, Forms, bool),
+    request: &Request,
+) {
+    let Some(context) = context else { return };
+    let Some(work) = context.stage_work.as_mut() else { return };
     let copies = std::mem::take(&mut work.copies);
     if copies.is_empty() {
         return;
     }
-    let is_on_stream = exchange.ends.phase.member_stream().is_some();
-    let copy = copy_of(&exchange.request, exchange.ends.tries.pool.forms, is_on_stream);
+    let copy = copy_of(request, forms, is_on_stream);
     for (pool, preference) in copies {
         let tools = at.tools();
         let has_room = tools.unawaited_under_way < UNDER_WAY_MAX;
         let Some((text, body)) = copy.as_ref().filter(|_| has_room).cloned() else {
-            exchange.ends.server.counters.mirrors_dropped.add(1);
+            server.counters.mirrors_dropped.add(1);
             continue;
         };
         tools.unawaited_under_way += 1;
-        let server = Rc::clone(&exchange.ends.server);
-        let traced = child(&exchange.ends, at.tools(), Kind::Own("mirror"));
+        let server = Rc::clone(server);
+        let traced = child(Some(context), at.tools(), Kind::Own("mirror"));
         let mut edits = RequestEdits::default();
         mark_copy(&server.claims.copy_mark, &mut edits.fields);
         edits.fields.remove(b"Expect");

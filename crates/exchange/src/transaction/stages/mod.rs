@@ -32,28 +32,29 @@ pub mod authorisation;
 pub mod login;
 pub mod mirror;
 pub mod preparation;
-mod refusal;
 
-pub use admission::AdmissionVerdict;
+pub use admission::{AdmissionVerdict, begin};
 
 use weir_http::message::{Framing, RequestHead};
 
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
-use crate::parts::end::End;
 use crate::parts::inspection::InspectionState;
 use crate::parts::phase::{Begun, Phase};
-use crate::parts::pieces::Pieces;
 use crate::parts::reply::Reply;
+use crate::parts::request_context::RequestContext;
 use crate::parts::request_decisions::DelayedDecision;
+use crate::parts::stage_result::StageResult;
 use crate::parts::stage_work::{AuthorisationQuery, Progress, StageWork};
-use crate::parts::stages::{Stage, StageResult, Stages, Wait};
+use crate::parts::stages::{Stage, Stages, Wait};
+use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
+use crate::parts::weir_response::ExchangeEnd;
 use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, is_judged_whole};
-use crate::transaction::stage_wait::wait;
-use crate::transaction::{long_inspection, request_inspection, response_inspection, unusual};
+use crate::transaction::inspection_results::end_of_blocked;
+use crate::transaction::{long_inspection, request_inspection, unusual};
 
 impl Exchange {
     /// Runs the remaining stages: the exchange is registered under its key by then.
@@ -72,16 +73,14 @@ impl Exchange {
                     let nothing = || Box::new(DelayedDecision { not_before_us: 0, end: None });
                     self.delayed_decision.get_or_insert_with(nothing).end =
                         Some((ending, decision));
-                    pass_stages(self, at);
-                    return;
+                    self.pass_stages(at);
+                } else {
+                    self.carry_out(at, StageResult::End(ending, decision));
                 }
-                self.end_early(at, ending, &mut decision);
+                return;
             }
             decision.clear();
             at.tools().decision = Some(decision);
-            if ending.is_some() {
-                return;
-            }
         }
         if let (Framing::Length(length), Some(max)) =
             (head.framing, self.ends.server.http.body_size_max)
@@ -89,21 +88,25 @@ impl Exchange {
         {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if head.unusual.is_any && unusual::is_answered(self, at, head) {
-            return;
+        if head.unusual.is_any
+            && let Some(response) =
+                unusual::response_to((&mut self.ends, &mut self.request), at.tools(), head)
+        {
+            return self.end_with(at, ExchangeEnd::Response(response));
         }
         let has_body = !head.framing.is_empty();
         if has_body {
-            self.await_client(at);
+            let inspection_state = self.inspection_state.as_deref();
+            self.patience.await_request(at, &mut self.ends, inspection_state);
         } else {
             self.ends.clear_client_deadline(at);
         }
-        if !self.stages.is_empty() && !pass_stages(self, at) {
+        if !self.stages.is_empty() && !self.pass_stages(at) {
             return;
         }
         // The head of a request with a body is sent with the first bytes of the body, which often have arrived already.
         if self.dispatch(at) && !has_body {
-            self.send_request_head(at);
+            self.request.send_head(at, &mut self.ends, self.patience);
         }
     }
 
@@ -112,7 +115,7 @@ impl Exchange {
         let wait_state = match &self.ends.phase {
             Phase::Before(wait_state) => wait_state,
             Phase::Asked(_, Some(Begun::Judging)) | Phase::Judge(_) => {
-                return response_inspection::resume(self, at);
+                return self.resume_response(at);
             }
             // The request has a member, or was answered while it waited; the client may not have taken all of the response. Or a
             // time has come for which nothing waits any more.
@@ -120,7 +123,7 @@ impl Exchange {
         };
         match wait_state {
             WaitState::AtStage => {
-                if !pass_stages(self, at) {
+                if !self.pass_stages(at) {
                     return;
                 }
             }
@@ -128,25 +131,95 @@ impl Exchange {
             // A timer for answers that have arrived since.
             WaitState::No | WaitState::ForBody | WaitState::InLine(_) | WaitState::Beside => return,
         }
-        debug_assert!(!self.is_over(), "nothing waits for one that is over");
+        debug_assert!(!self.ends.is_over(), "nothing waits for one that is over");
         at.note(Step::Seeks(&self.ends));
-        if !self.dispatch(at) {
-            return;
+        self.seek_member(at);
+    }
+
+    /// Passes the stages that are left. False: the request waits at one, or is over.
+    fn pass_stages(&mut self, at: &mut impl Edge) -> bool {
+        while let Some(stage) = self.stages.next() {
+            let Self { ends, request, inspection_state, stages, patience, .. } = self;
+            let TransactionEnds { key, context, server, tries, .. } = &mut *ends;
+            let (context, forms) = (context.as_deref_mut(), tries.pool.forms);
+            let result = match stage {
+                Stage::Delay => delay(self.delayed_decision.as_deref_mut(), at),
+                Stage::Login => login::pass(context, server, at.turn()),
+                Stage::Judge => {
+                    long_inspection::pass(inspection_state, at, ends, (request, stages))
+                }
+                Stage::Ask => authorisation::pass(context, at, (*key, server), (request, forms)),
+                Stage::End => end(&mut self.delayed_decision),
+                Stage::Copy => {
+                    if request.is_whole() {
+                        mirror::send(context, at, (server, forms, false), request);
+                    }
+                    StageResult::On
+                }
+                Stage::Body => {
+                    let version = request.version;
+                    request_inspection::pass(inspection_state, at, ends, (*patience, version))
+                }
+            };
+            if !self.carry_out(at, result) {
+                return false;
+            }
+            self.stages.remove(stage);
         }
-        if self.is_over() || request_inspection::pass_judged_body(self, at) {
-            return;
+        self.ends.phase.leave_stages();
+        true
+    }
+
+    /// Carries out what a stage says. Returns whether the request goes on. While it waits at stages, its client has no deadline.
+    pub fn carry_out(&mut self, at: &mut impl Edge, result: StageResult) -> bool {
+        let has_waited = matches!(self.ends.phase, Phase::Before(WaitState::AtStage));
+        match result {
+            StageResult::On => return true,
+            StageResult::Wait(Wait::Body) => {
+                self.stages.remove(Stage::Body);
+                self.ends.phase.park(WaitState::ForBody);
+                if has_waited {
+                    self.request_goes_on(at);
+                }
+                return false;
+            }
+            StageResult::Wait(what) => {
+                if !has_waited {
+                    self.ends.phase.park(WaitState::AtStage);
+                    self.ends.clear_client_deadline(at);
+                    self.patience.watch_leaving_client(at, &mut self.ends);
+                }
+                if let Wait::Until(until_us) = what {
+                    at.delay(&self.ends, until_us);
+                }
+                return false;
+            }
+            StageResult::Refuse { mark, response } => {
+                forget_decided(self.delayed_decision.take(), at, &mut self.ends, &mark);
+                self.end_with(at, ExchangeEnd::Response(response));
+            }
+            StageResult::End(ending, mut decision) => {
+                let state = &mut self.inspection_state;
+                let end = ending.exchange_end(at, &self.ends, state, &mut decision);
+                end.into_iter().for_each(|end| self.end_with(at, end));
+                decision.clear();
+                at.tools().decision = Some(decision);
+            }
+            StageResult::BlockHead(block) => {
+                if let Some(context) = self.ends.context.as_deref_mut() {
+                    context.leave_out_later_stages();
+                }
+                let end = end_of_blocked(&block, &self.ends, at.tools());
+                self.end_with(at, end.meant());
+            }
+            StageResult::BlockBody(block) => {
+                let end = end_of_blocked(&block, &self.ends, at.tools());
+                self.end_with(at, end);
+            }
         }
-        if self.request.is_sent() {
-            // Another member has failed: the stored request is sent to this one.
-            return self.resend(at, &[]);
-        }
-        if self.request.is_whole() {
-            return self.send_request_head(at);
-        }
-        if self.ends.sends_head_first() {
-            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
-        }
-        self.request_goes_on(at);
+        self.stages = Stages::NONE;
+        self.ends.phase.leave_stages();
+        false
     }
 }
 
@@ -160,37 +233,8 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
         Stage::Judge,
         matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Judging(_))),
     );
-    stages.add_if(Stage::Body, is_judged_whole(exchange));
+    stages.add_if(Stage::Body, is_judged_whole(exchange.inspection_state.as_deref()));
     stages
-}
-
-/// Passes the stages that are left. False: the request waits at one, or is over.
-fn pass_stages(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
-    while let Some(stage) = exchange.stages.next() {
-        let passing = match stage {
-            Stage::Delay => delay(exchange.delayed_decision.as_deref_mut(), at),
-            Stage::Login => login::pass(exchange, at),
-            Stage::Judge => long_inspection::pass(exchange, at),
-            Stage::Ask => authorisation::pass(exchange, at),
-            Stage::End => end(exchange, at),
-            Stage::Copy => mirror::pass(exchange, at),
-            Stage::Body => request_inspection::pass(exchange, at),
-        };
-        match passing {
-            StageResult::On => exchange.stages.remove(stage),
-            StageResult::Wait(what) => {
-                wait(exchange, at, what);
-                return false;
-            }
-            StageResult::Over => {
-                exchange.stages = Stages::NONE;
-                exchange.ends.phase.leave_stages();
-                return false;
-            }
-        }
-    }
-    exchange.ends.phase.leave_stages();
-    true
 }
 
 /// Whether a request of weir's own for this one is to begin.
@@ -200,15 +244,10 @@ pub fn awaits_child(exchange: &Exchange) -> bool {
     asking.is_some_and(AuthorisationQuery::awaits_beginning)
 }
 
-/// The question to a service for which the request waits.
-fn asking(exchange: &mut Exchange) -> Option<&mut AuthorisationQuery> {
-    exchange.ends.context.as_deref_mut()?.stage_work.as_mut()?.asks.last_mut()
-}
-
 /// The request of weir's own has begun.
-pub fn child_began(exchange: &mut Exchange, child: ExchangeKey) {
-    if let Some(asking) = asking(exchange) {
-        asking.progress = Progress::Asked(Some(child));
+pub fn child_began(context: Option<&mut RequestContext>, child: ExchangeKey) {
+    if let Some(query) = context.and_then(RequestContext::query) {
+        query.progress = Progress::Asked(Some(child));
     }
 }
 
@@ -219,7 +258,8 @@ pub fn child_ended(
     child: Option<ExchangeKey>,
     reply: Option<Box<Reply>>,
 ) {
-    if asking(exchange).is_some_and(|asking| asking.ended(child, reply)) {
+    let query = exchange.ends.context.as_deref_mut().and_then(RequestContext::query);
+    if query.is_some_and(|query| query.ended(child, reply)) {
         exchange.resume(at);
     }
 }
@@ -234,12 +274,26 @@ fn delay(delayed_decision: Option<&mut DelayedDecision>, at: &impl Edge) -> Stag
 }
 
 /// Ends a request as decided with its head.
-fn end(exchange: &mut Exchange, at: &mut impl Edge) -> StageResult {
-    let decided =
-        exchange.delayed_decision.take().and_then(|delayed_decision| delayed_decision.end);
-    let Some((ending, mut decision)) = decided else { return StageResult::On };
-    exchange.end_early(at, ending, &mut decision);
-    decision.clear();
-    at.tools().decision = Some(decision);
-    StageResult::Over
+fn end(delayed_decision: &mut Option<Box<DelayedDecision>>) -> StageResult {
+    let decided = delayed_decision.take().and_then(|delayed_decision| delayed_decision.end);
+    decided.map_or(StageResult::On, |(ending, decision)| StageResult::End(ending, decision))
+}
+
+/// Drops all decisions about a request that is not allowed, for this reason.
+fn forget_decided(
+    delayed_decision: Option<Box<DelayedDecision>>,
+    at: &mut impl Edge,
+    ends: &mut TransactionEnds,
+    mark: &str,
+) {
+    let decided = delayed_decision.and_then(|delayed_decision| delayed_decision.end);
+    if let Some((_, mut decision)) = decided {
+        decision.clear();
+        at.tools().decision = Some(decision);
+    }
+    if let Some(context) = ends.context.as_deref_mut() {
+        context.leave_out_checks();
+        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+    }
+    ends.server.counters.requests_unauthenticated.add(1);
 }
