@@ -48,9 +48,9 @@ impl Stages {
         ALL.get(self.0.trailing_zeros() as usize).copied()
     }
 
-    /// Whether a stage before [`Stage::End`] is left, which may wait.
+    /// Whether a stage before [`Stage::End`] is left: each of them may wait.
     pub fn may_wait_before_the_end(self) -> bool {
-        matches!(self.next(), Some(Stage::Delay | Stage::Login | Stage::Judge | Stage::Ask))
+        self.next().is_some_and(|stage| (stage as u8) < Stage::End as u8)
     }
 
     /// Whether no stage is left.

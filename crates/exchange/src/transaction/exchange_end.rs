@@ -18,7 +18,7 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::request_inspection;
-use crate::transaction::stages::mirror;
+use crate::transaction::subrequest::unawaited_ended;
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -168,7 +168,8 @@ impl Exchange {
         let (stream_end, after) = match self.reply.as_deref() {
             Some(reply) => {
                 if self.ends.caller == Caller::Nobody {
-                    mirror::ended(at.tools(), &self.ends.server, reply.head.status != 0);
+                    let is_answered = reply.head.status != 0;
+                    unawaited_ended(at.tools(), &self.ends.server, is_answered);
                 }
                 (StreamEnd::of_broken(termination), NextClientState::Subrequest)
             }

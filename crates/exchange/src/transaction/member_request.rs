@@ -8,7 +8,7 @@ use crate::parts::request::Request;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::request_inspection::take_judged_body;
-use crate::transaction::stages::mirror;
+use crate::transaction::stages;
 
 impl Request {
     /// Sends the head of a request that has no body.
@@ -69,7 +69,7 @@ impl Exchange {
                 let is_on_stream = self.ends.phase.member_stream().is_some();
                 let TransactionEnds { context, server, tries, .. } = &mut self.ends;
                 let of = (&*server, tries.pool.forms, is_on_stream);
-                mirror::send(context.as_deref_mut(), at, of, &self.request);
+                stages::request_is_whole(context.as_deref_mut(), at, of, &self.request);
             }
             self.patience.request_handed_over(at, &mut self.ends, &self.request);
             if !self.ends.is_client_behind(at) {

@@ -10,6 +10,7 @@ use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
+use crate::local::table::LocalServer;
 use crate::parts::account::{Account, LogOutput};
 use crate::parts::caller::Caller;
 use crate::parts::deferred_work::SubrequestOrder;
@@ -25,7 +26,6 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::stages::mirror;
 use crate::transaction::tracing::remember;
 
 /// weir writes these heads itself, so they need no limits.
@@ -98,7 +98,17 @@ pub fn begin(
 
 /// A request for which nobody waits could not begin.
 pub fn not_begun(tools: &mut Tools, order: &SubrequestOrder) {
-    mirror::ended(tools, &order.server, false);
+    unawaited_ended(tools, &order.server, false);
+}
+
+/// Counts a request for which nobody waits (a copy) that has ended, or could not begin. `is_answered`: its member has answered.
+pub fn unawaited_ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
+    match is_answered {
+        true => server.counters.mirrors_answered.add(1),
+        false => server.counters.mirrors_failed.add(1),
+    }
+    debug_assert!(tools.unawaited_under_way > 0, "each is counted once");
+    tools.unawaited_under_way = tools.unawaited_under_way.saturating_sub(1);
 }
 
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.

@@ -26,6 +26,7 @@ use crate::parts::stage_work::{AuthorisationQuery, Progress};
 use crate::parts::stages::Wait;
 use crate::parts::weir_response::WeirResponse;
 use crate::termination::Termination;
+use crate::transaction::exchange::Exchange;
 use crate::transaction::tracing::child;
 
 /// The interval at which a request that waits for a service checks the time. It also bounds the number of leftover
@@ -201,4 +202,28 @@ fn denial(server: &LocalServer, external: &External, reply: Reply) -> WeirRespon
             WeirResponse::with_fields(server, status, why, fields)
         }
     }
+}
+
+/// Whether a request of weir's own for this one is to begin.
+pub fn awaits_child(exchange: &Exchange) -> bool {
+    let context = exchange.ends.context.as_deref();
+    let query = context.and_then(|it| it.stage_work.as_ref()?.asks.last());
+    query.is_some_and(AuthorisationQuery::awaits_beginning)
+}
+
+/// The request of weir's own has begun.
+pub fn child_began(context: Option<&mut RequestContext>, child: ExchangeKey) {
+    if let Some(query) = context.and_then(RequestContext::query) {
+        query.progress = Progress::Asked(Some(child));
+    }
+}
+
+/// The request of weir's own has ended, with or without a reply. Returns whether the request that it was made for waits for it.
+pub fn child_replied(
+    context: Option<&mut RequestContext>,
+    child: Option<ExchangeKey>,
+    reply: Option<Box<Reply>>,
+) -> bool {
+    let query = context.and_then(RequestContext::query);
+    query.is_some_and(|query| query.ended(child, reply))
 }

@@ -21,7 +21,6 @@ use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_trace::Kind;
-use crate::parts::tools::Tools;
 use crate::transaction::tracing::child;
 
 /// Maximum number of open copies per worker.
@@ -145,14 +144,4 @@ fn text_of(lines: Lines<'_>) -> Vec<u8> {
     }
     text.extend_from_slice(b"\r\n");
     text
-}
-
-/// Counts a copy that has ended, or could not begin. `is_answered`: its member has answered.
-pub fn ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
-    match is_answered {
-        true => server.counters.mirrors_answered.add(1),
-        false => server.counters.mirrors_failed.add(1),
-    }
-    debug_assert!(tools.unawaited_under_way > 0, "each is counted once");
-    tools.unawaited_under_way = tools.unawaited_under_way.saturating_sub(1);
 }

@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | [`Stage::Delay`] | for the time of a rate limit | – |
 //! | [`Stage::Login`] ([`login`]) | for the check of a password | 401 |
-//! | [`Stage::Judge`] ([`long_inspection`](super::long_inspection)) | for an inspection elsewhere | a response; the body is held until it is judged |
+//! | [`Stage::Judge`] ([`long_inspection`]) | for an inspection elsewhere | a response; the body is held until it is judged |
 //! | [`Stage::Ask`] ([`authorisation`]) | for a service's reply | a response, changes to the request |
 //! | [`Stage::End`] | – | the response or end that was decided with the head |
 //! | [`Stage::Copy`] ([`mirror`]) | – | copies for other pools |
@@ -34,18 +34,24 @@ pub mod mirror;
 pub mod preparation;
 
 pub use admission::{AdmissionVerdict, begin};
+pub use authorisation::{awaits_child, child_began};
+
+use std::rc::Rc;
 
 use weir_http::message::{Framing, RequestHead};
 
 use crate::arena::ExchangeKey;
 use crate::edge::Edge;
+use crate::local::forms::Forms;
+use crate::local::table::LocalServer;
 use crate::parts::inspection::InspectionState;
 use crate::parts::phase::{Begun, Phase};
 use crate::parts::reply::Reply;
+use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_decisions::DelayedDecision;
 use crate::parts::stage_result::StageResult;
-use crate::parts::stage_work::{AuthorisationQuery, Progress, StageWork};
+use crate::parts::stage_work::StageWork;
 use crate::parts::stages::{Stage, Stages, Wait};
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
@@ -237,18 +243,15 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
     stages
 }
 
-/// Whether a request of weir's own for this one is to begin.
-pub fn awaits_child(exchange: &Exchange) -> bool {
-    let context = exchange.ends.context.as_deref();
-    let asking = context.and_then(|it| it.stage_work.as_ref()?.asks.last());
-    asking.is_some_and(AuthorisationQuery::awaits_beginning)
-}
-
-/// The request of weir's own has begun.
-pub fn child_began(context: Option<&mut RequestContext>, child: ExchangeKey) {
-    if let Some(query) = context.and_then(RequestContext::query) {
-        query.progress = Progress::Asked(Some(child));
-    }
+/// The whole request was sent to its member: does what stages have put off until then. `forms`: those of its head. `is_on_stream`:
+/// it was sent on a stream.
+pub fn request_is_whole(
+    context: Option<&mut RequestContext>,
+    at: &mut impl Edge,
+    (server, forms, is_on_stream): (&Rc<LocalServer>, Forms, bool),
+    request: &Request,
+) {
+    mirror::send(context, at, (server, forms, is_on_stream), request);
 }
 
 /// The request of weir's own has ended, with or without a reply. `None` for `child`: it could not begin.
@@ -258,8 +261,7 @@ pub fn child_ended(
     child: Option<ExchangeKey>,
     reply: Option<Box<Reply>>,
 ) {
-    let query = exchange.ends.context.as_deref_mut().and_then(RequestContext::query);
-    if query.is_some_and(|query| query.ended(child, reply)) {
+    if authorisation::child_replied(exchange.ends.context.as_deref_mut(), child, reply) {
         exchange.resume(at);
     }
 }
