@@ -1,6 +1,6 @@
 //! Addresses: `ip:port`, `[v6]:port`, `name:port`, `unix:/path`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -217,6 +217,10 @@ impl Endpoint {
 
     /// Parses an address; `None`: the text is not an address.
     pub fn read(text: &str) -> Option<Self> {
+        // What most members have is read at once.
+        if let Some(address) = plain_v4_socket(text) {
+            return Some(Self::Literal(Address::Socket(address)));
+        }
         Self::without_port(text).or_else(|| Self::parse(text, 1).ok())
     }
 
@@ -294,6 +298,13 @@ fn v6_socket(host: &str, port: u16) -> Result<Endpoint, Invalid> {
         address = SocketAddr::new(mapped.into(), port);
     }
     Ok(Endpoint::Literal(Address::Socket(address)))
+}
+
+/// An IPv4 address and its port, if they are written in the usual way.
+fn plain_v4_socket(text: &str) -> Option<SocketAddr> {
+    let is_usual = text.rsplit_once(':').is_some_and(|(_, port)| !port.starts_with('0'));
+    let address: SocketAddrV4 = text.parse().ok().filter(|_| is_usual)?;
+    Some(SocketAddr::V4(address))
 }
 
 fn port_number(text: &str, port_min: u16) -> Result<u16, Invalid> {

@@ -90,7 +90,10 @@ impl Pointers {
 
 /// A segment with JSON pointer escapes.
 pub fn escaped(segment: &str) -> String {
-    segment.replace('~', "~0").replace('/', "~1")
+    match segment.contains(['~', '/']) {
+        true => segment.replace('~', "~0").replace('/', "~1"),
+        false => segment.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -25,9 +25,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::{Extension, Router};
+use axum::Router;
+use axum::http::{Request, StatusCode};
+use axum::middleware::from_fn_with_state;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -349,7 +351,6 @@ async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let router = router.layer(Extension(Arc::clone(place)));
     let Peer::Network(network) = &mut peer else {
         return serve_http(stream, peer, router, place).await;
     };
@@ -378,12 +379,21 @@ where
         .max_buf_size(HEAD_SIZE_MAX)
         .max_headers(HEADERS_MAX);
     let lifetime = Lifetime::begin();
-    let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
     let calls = Calls::default();
     let stream = Refusals::new(PlacedConnection::new(stream, Arc::clone(place)), calls.clone());
-    let router = router.layer(from_fn(move |request, next| calls.clone().note(request, next)));
-    let connection =
-        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // What all requests of a connection have is added to each here: as layers, it would be a copy of all routes for each
+    // connection, and several boxes for each request.
+    let (peer, place) = (Arc::new(peer), Arc::clone(place));
+    let router = TowerToHyperService::new(router);
+    let of_connection = lifetime.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let extensions = request.extensions_mut();
+        extensions.insert(Arc::clone(&place));
+        extensions.insert(Arc::clone(&peer));
+        extensions.insert(of_connection.clone());
+        calls.clone().note(router.call(request))
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         // This branch is first, because polling the connection may buffer events that the client has not received.
         biased;

@@ -24,6 +24,9 @@ const LINES_WAITING_MAX: usize = 1_024;
 /// Maximum number of characters in a line. The rest of a longer line is cut off.
 const LINE_LENGTH_MAX: usize = 2_048;
 
+/// So many bytes of lines that are reported together are written together.
+const GROUP_BYTES_MIN: usize = LINE_LENGTH_MAX;
+
 /// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -55,8 +58,16 @@ pub struct Events {
     requests: Arc<OnceLock<Arc<Requests>>>,
 }
 
+/// Lines that are written together.
+#[derive(Debug, Default)]
+struct LineGroup {
+    text: String,
+    count: u64,
+}
+
 #[derive(Debug)]
 enum Line {
+    /// One line, or a few.
     Text(String),
     /// A request for an answer when all previous lines are written.
     Flush(SyncSender<()>),
@@ -100,6 +111,27 @@ impl Events {
         self.tell_host(level, subject, what);
     }
 
+    /// Reports normal events of one subject, which are written together.
+    pub(crate) fn info_each(&self, subject: &dyn fmt::Display, all: &[impl fmt::Display]) {
+        let mut lines = LineGroup::default();
+        for what in all {
+            self.tell_stream(Level::Info, subject, what);
+            lines.text += &line_of(Level::Info, subject, what);
+            lines.count += 1;
+            if lines.text.len() >= GROUP_BYTES_MIN {
+                self.send(std::mem::take(&mut lines));
+            }
+        }
+        self.send(lines);
+    }
+
+    fn send(&self, lines: LineGroup) {
+        let count = lines.count;
+        if count > 0 && self.lines.try_send(Line::Text(lines.text)).is_err() {
+            self.dropped.fetch_add(count, Relaxed);
+        }
+    }
+
     /// Reports to the followers alone.
     pub(crate) fn tell_stream(
         &self,
@@ -120,10 +152,7 @@ impl Events {
         subject: &dyn fmt::Display,
         what: &dyn fmt::Display,
     ) {
-        let line = line_of(level, subject, what);
-        if self.lines.try_send(Line::Text(line)).is_err() {
-            self.dropped.fetch_add(1, Relaxed);
-        }
+        self.send(LineGroup { text: line_of(level, subject, what), count: 1 });
     }
 
     /// Also sends later events to the followers of requests.
@@ -230,6 +259,17 @@ mod tests {
     use super::testing::Captured;
     use super::*;
     use std::sync::Mutex;
+
+    #[test]
+    fn events_that_are_told_together_have_a_line_each() {
+        let (events, captured) = Captured::new();
+        let all: Vec<String> =
+            (0..100).map(|number| format!("{number}{}", "a".repeat(50))).collect();
+        events.info_each(&"test", &all);
+        events.info_each(&"test", &[] as &[String]);
+        let expected = all.iter().map(|what| format!("info test {what}"));
+        assert!(captured.lines(&events).into_iter().eq(expected));
+    }
 
     #[test]
     fn one_line_per_event() {

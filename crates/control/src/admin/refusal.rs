@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -37,11 +35,14 @@ struct Counts {
 }
 
 impl Calls {
-    /// Passes a request on, and notes the call until the library has dropped the body of the answer.
-    pub(super) async fn note(self, request: Request, next: Next) -> Response {
+    /// Notes a call that begins, until the library has dropped the body of its answer.
+    pub(super) async fn note<E>(
+        self,
+        answer: impl Future<Output = Result<Response, E>>,
+    ) -> Result<Response, E> {
         self.0.begun.fetch_add(1, Relaxed);
         let call = Call(self.0);
-        next.run(request).await.map(|body| Body::new(NotedBody { body, _call: call }))
+        Ok(answer.await?.map(|body| Body::new(NotedBody { body, _call: call })))
     }
 }
 
@@ -206,7 +207,7 @@ fn documented(answer: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use axum::Router;
-    use axum::middleware::from_fn;
+    use axum::extract::Request;
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
     use tokio::io::AsyncWriteExt as _;
@@ -221,10 +222,9 @@ mod tests {
     async fn only_unasked_answers_are_refusals() {
         let calls = Calls::default();
         let mut stream = Refusals::new(Vec::<u8>::new(), calls.clone());
-        let note = move |request, next| calls.clone().note(request, next);
-        let router = Router::new().fallback(async || "text").layer(from_fn(note));
+        let router = TowerToHyperService::new(Router::new().fallback(async || "text"));
         let request: Request = Request::default();
-        let answer = TowerToHyperService::new(router).call(request).await.unwrap();
+        let answer = calls.note(router.call(request)).await.unwrap();
         for _ in 0..2 {
             stream.write_all(REFUSAL).await.unwrap();
             stream.flush().await.unwrap();

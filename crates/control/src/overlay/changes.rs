@@ -104,6 +104,13 @@ impl PendingRequest {
     }
 }
 
+impl PendingRequest {
+    /// The approximate size of the request in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.asked.bytes()
+    }
+}
+
 impl QueuedRequest {
     /// The approximate size of the request in bytes.
     fn bytes(&self) -> usize {
@@ -352,10 +359,11 @@ impl Changes {
         Ok(())
     }
 
-    /// Changes a report.
+    /// Changes a report. Wakes tasks that wait for results only if it is final, since they wait for nothing else.
     pub(super) fn update(&self, number: u64, update: impl FnOnce(&mut Report)) {
-        self.queue().reports.update(number, update);
-        self.reported.notify_waiters();
+        if self.queue().reports.update(number, update) {
+            self.reported.notify_waiters();
+        }
     }
 
     /// Reports a request as refused.

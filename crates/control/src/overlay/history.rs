@@ -169,10 +169,31 @@ impl History {
 
     /// Adds the next version. Fails if its number is not the next.
     pub(super) fn push(&mut self, version: Arc<Version>) -> Result<(), OutOfOrder> {
-        if version.number != self.version() + 1 {
-            return Err(OutOfOrder);
-        }
+        self.check_next(&version)?;
         self.newest.advance(&version.delta);
+        self.add(version);
+        Ok(())
+    }
+
+    /// As [`Self::push`], with the overlay after the version.
+    pub(super) fn push_with(
+        &mut self,
+        version: Arc<Version>,
+        overlay: Overlay,
+    ) -> Result<(), OutOfOrder> {
+        self.check_next(&version)?;
+        debug_assert!(self.newest.delta(&overlay) == version.delta, "the version leads to it");
+        self.newest = overlay;
+        self.add(version);
+        Ok(())
+    }
+
+    fn check_next(&self, version: &Version) -> Result<(), OutOfOrder> {
+        (version.number == self.version() + 1).then_some(()).ok_or(OutOfOrder)
+    }
+
+    /// Adds a version that leads to the newest overlay.
+    fn add(&mut self, version: Arc<Version>) {
         self.unconfirmed = version.confirm_until_unix_ms.map(|until_unix_ms| {
             let version = version.number;
             UnconfirmedVersion { version, until_unix_ms }
@@ -184,7 +205,6 @@ impl History {
         {
             self.forget_oldest();
         }
-        Ok(())
     }
 
     /// Merges the oldest version into the base.

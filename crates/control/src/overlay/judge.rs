@@ -19,6 +19,9 @@ use crate::time::unix_ms;
 /// Maximum duration of a batch. The requests checked so far are then put in force, and the others form the next batch.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// Approximate maximum size of a batch that is checked on the thread that serves everything else of the control plane.
+const QUICK_BYTES_MAX: usize = 8 << 10;
+
 /// A checked configuration with its sources.
 #[derive(Debug)]
 pub(crate) struct Configuration {
@@ -141,14 +144,32 @@ impl Changes {
         if !rest.is_empty() {
             self.put_back(rest);
         }
-        match judge.last {
-            Some(last) => BatchResult::Accepted(last, Box::new(judge.accepted)),
-            None => {
-                // No request has made a version: there is nothing to store.
-                judge.accepted.verdicts.into_iter().for_each(|it| it.tell(self));
-                BatchResult::Nothing
+        judge.result()
+    }
+
+    /// As [`Self::judge`], for a small batch of plain changes of members, whose check takes some microseconds. Gives back any
+    /// other batch; nothing is reported then.
+    pub(crate) fn judge_members(
+        &self,
+        main: &Path,
+        newest: &Arc<Configuration>,
+        batch: Vec<PendingRequest>,
+    ) -> Result<BatchResult, Vec<PendingRequest>> {
+        if batch.iter().map(PendingRequest::bytes).sum::<usize>() > QUICK_BYTES_MAX {
+            return Err(batch);
+        }
+        let mut judge = Judge::new(self, main, newest);
+        let mut rest = batch.into_iter();
+        while let Some(pending) = rest.next() {
+            match judge.members_alone(&pending) {
+                Some(composed) => judge.take(pending, composed),
+                None => {
+                    let judged = judge.accepted.verdicts.into_iter().map(|it| it.pending);
+                    return Err(judged.chain([pending]).chain(rest).collect());
+                }
             }
         }
+        Ok(judge.result())
     }
 
     /// Stores the accepted versions. Blocks on the disk.
@@ -276,11 +297,14 @@ struct Judge<'a> {
 
 /// The result of a valid request.
 enum ComposedVersion {
-    /// A version, its configuration, and the warnings about it.
-    Version(Arc<Version>, Arc<Configuration>, Vec<Diagnostic>),
+    /// A version, its overlay, its configuration, and the warnings about it.
+    Version(Arc<Version>, Overlay, Arc<Configuration>, Vec<Diagnostic>),
     /// No version, since nothing changes. The warnings are about what the request says.
     Unchanged(Vec<Diagnostic>),
 }
+
+/// The overlay and the configuration that a transaction results in, and the warnings.
+type ComposedOverlay = (Overlay, Configuration, Vec<Diagnostic>);
 
 /// The reason for a refusal, and the diagnostics.
 type RefusalReason = (String, Vec<Diagnostic>);
@@ -297,11 +321,35 @@ impl<'a> Judge<'a> {
         &self.accepted.history
     }
 
-    /// The overlay and the configuration that a transaction results in, and the warnings.
-    fn configuration(
-        &self,
-        transaction: &Transaction,
-    ) -> Result<(Overlay, Configuration, Vec<Diagnostic>), RefusalReason> {
+    fn result(self) -> BatchResult {
+        match self.last {
+            Some(last) => BatchResult::Accepted(last, Box::new(self.accepted)),
+            None => {
+                // No request has made a version: there is nothing to store.
+                self.accepted.verdicts.into_iter().for_each(|it| it.tell(self.changes));
+                BatchResult::Nothing
+            }
+        }
+    }
+
+    /// The configuration before the next request.
+    fn before(&self) -> &Config {
+        &self.last.as_ref().unwrap_or(&self.newest).config
+    }
+
+    /// The result of a transaction, if it can be found without a check of the whole configuration.
+    fn members_alone(&self, pending: &PendingRequest) -> Option<ComposedVersion> {
+        let QueuedRequest::Transaction(transaction) = &pending.asked else { return None };
+        if transaction.dry_run {
+            return None;
+        }
+        let overlay = self.overlay(transaction).ok()?;
+        let configuration = self.check_members(&transaction.wanted, &overlay)?;
+        Some(self.composed(transaction, (overlay, configuration, Vec::new())))
+    }
+
+    /// The overlay that a transaction results in.
+    fn overlay(&self, transaction: &Transaction) -> Result<Overlay, RefusalReason> {
         let newest = self.history().version();
         if let Some(expected) = transaction.expected_version.filter(|it| *it != newest) {
             let reason = format!(
@@ -319,21 +367,25 @@ impl<'a> Judge<'a> {
             );
             return Err((reason, Vec::new()));
         }
-        let overlay = match &transaction.wanted {
+        match &transaction.wanted {
             RequestedChanges::Changes(changes) => {
                 let sources = Sources::new(&self.newest.files, self.history().overlay());
                 sources
                     .compose(changes)
-                    .map_err(|wrong| ("changes are not possible".to_owned(), wrong))?
+                    .map_err(|wrong| ("changes are not possible".to_owned(), wrong))
             }
-            RequestedChanges::RollBackTo(version) => self.overlay_after(*version)?,
-            RequestedChanges::Revert(version) => self.overlay_without(*version)?,
-        };
-        let before = &self.last.as_ref().unwrap_or(&self.newest).config;
-        if let Some(configuration) = self.check_members(&transaction.wanted, &overlay, before) {
+            RequestedChanges::RollBackTo(version) => self.overlay_after(*version),
+            RequestedChanges::Revert(version) => self.overlay_without(*version),
+        }
+    }
+
+    /// The overlay and the configuration that a transaction results in, and the warnings.
+    fn configuration(&self, transaction: &Transaction) -> Result<ComposedOverlay, RefusalReason> {
+        let overlay = self.overlay(transaction)?;
+        if let Some(configuration) = self.check_members(&transaction.wanted, &overlay) {
             return Ok((overlay, configuration, Vec::new()));
         }
-        let before = transaction.is_from_network.then_some(before);
+        let before = transaction.is_from_network.then_some(self.before());
         let (configuration, warnings) = self.check(&overlay, before)?;
         let beyond = before.map(|before| configuration.config.beyond_network(before));
         if let Some(beyond) = beyond.filter(|beyond| !beyond.is_empty()) {
@@ -376,16 +428,12 @@ impl<'a> Judge<'a> {
     }
 
     /// The configuration after changes of members alone, if that can be checked by itself.
-    fn check_members(
-        &self,
-        wanted: &RequestedChanges,
-        overlay: &Overlay,
-        before: &Config,
-    ) -> Option<Configuration> {
+    fn check_members(&self, wanted: &RequestedChanges, overlay: &Overlay) -> Option<Configuration> {
         let RequestedChanges::Changes(changes) = wanted else { return None };
         let (files, version) = (Arc::clone(&self.newest.files), self.history().version() + 1);
         let from = self.history().overlay();
-        let config = Sources::new(&files, overlay).check_members(from, changes, before)?;
+        let sources = Sources::new(&files, overlay);
+        let config = sources.check_members(from, changes, self.before())?;
         Some(Configuration { config, files, version })
     }
 
@@ -438,15 +486,7 @@ impl<'a> Judge<'a> {
             QueuedRequest::Confirm { .. } => return,
         };
         match judged {
-            Ok(ComposedVersion::Version(version, configuration, warnings)) => {
-                self.accept(pending, version, configuration, warnings);
-            }
-            Ok(ComposedVersion::Unchanged(warnings)) => {
-                let (version, changes) = (self.history().version(), Vec::new());
-                let verdict =
-                    AcceptedRequest { pending, version, is_unchanged: true, changes, warnings };
-                self.accepted.verdicts.push(verdict);
-            }
+            Ok(composed) => self.take(pending, composed),
             Err((reason, diagnostics)) => {
                 if let QueuedRequest::TakeBack { version, to, .. } = &pending.asked {
                     self.changes.tell(format!(
@@ -458,10 +498,33 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Accepts a request with this result.
+    fn take(&mut self, pending: PendingRequest, composed: ComposedVersion) {
+        match composed {
+            ComposedVersion::Version(version, overlay, configuration, warnings) => {
+                self.accept(pending, (version, overlay), configuration, warnings);
+            }
+            ComposedVersion::Unchanged(warnings) => {
+                let (version, changes) = (self.history().version(), Vec::new());
+                let verdict =
+                    AcceptedRequest { pending, version, is_unchanged: true, changes, warnings };
+                self.accepted.verdicts.push(verdict);
+            }
+        }
+    }
+
     fn transaction(&self, transaction: &Transaction) -> Result<ComposedVersion, RefusalReason> {
-        let (overlay, configuration, warnings) = self.configuration(transaction)?;
+        Ok(self.composed(transaction, self.configuration(transaction)?))
+    }
+
+    /// The version of a transaction with this result.
+    fn composed(
+        &self,
+        transaction: &Transaction,
+        (overlay, configuration, warnings): ComposedOverlay,
+    ) -> ComposedVersion {
         if self.is_unchanged(&transaction.wanted, &overlay, &configuration) {
-            return Ok(ComposedVersion::Unchanged(warnings));
+            return ComposedVersion::Unchanged(warnings);
         }
         let now = unix_ms();
         let version = Version {
@@ -475,7 +538,8 @@ impl<'a> Judge<'a> {
                 .map(|seconds| now.saturating_add(seconds.saturating_mul(1_000))),
             delta: self.history().overlay().delta(&overlay),
         };
-        Ok(ComposedVersion::Version(Arc::new(version), Arc::new(configuration), warnings))
+        let (version, configuration) = (Arc::new(version), Arc::new(configuration));
+        ComposedVersion::Version(version, overlay, configuration, warnings)
     }
 
     /// Whether a request changes nothing: the overlay stays the same, or values are set to what they are, perhaps at
@@ -494,8 +558,7 @@ impl<'a> Judge<'a> {
             RequestedChanges::RollBackTo(_) | RequestedChanges::Revert(_) => false,
         };
         let is_same = || overlay == self.history().overlay();
-        let before = self.last.as_ref().unwrap_or(&self.newest);
-        let says_the_same = || after.config.changes_from(&before.config).is_empty();
+        let says_the_same = || after.config.changes_from(self.before()).is_empty();
         self.history().unconfirmed().is_none() && (is_same() || only_sets && says_the_same())
     }
 
@@ -513,19 +576,18 @@ impl<'a> Judge<'a> {
         let (configuration, warnings) = self.check(&overlay, None)?;
         let wanted = RequestedChanges::RollBackTo(to);
         let version = own_version(self.history(), &overlay, wanted, comment);
-        Ok(ComposedVersion::Version(version, Arc::new(configuration), warnings))
+        Ok(ComposedVersion::Version(version, overlay, Arc::new(configuration), warnings))
     }
 
     fn accept(
         &mut self,
         pending: PendingRequest,
-        version: Arc<Version>,
+        (version, overlay): (Arc<Version>, Overlay),
         configuration: Arc<Configuration>,
         warnings: Vec<Diagnostic>,
     ) {
-        let before = self.last.as_ref().unwrap_or(&self.newest);
-        let changes = configuration.config.changes_from(&before.config);
-        if self.accepted.history.push(Arc::clone(&version)).is_err() {
+        let changes = configuration.config.changes_from(self.before());
+        if self.accepted.history.push_with(Arc::clone(&version), overlay).is_err() {
             let reason = "its version does not come next, which is a defect of weir".to_owned();
             return self.changes.refuse(pending.number, reason, Vec::new());
         }

@@ -121,15 +121,16 @@ impl Reports {
         usize::try_from(number.checked_sub(first)?).ok()
     }
 
-    /// Changes a report, if it is kept.
-    pub fn update(&mut self, number: u64, update: impl FnOnce(&mut Report)) {
+    /// Changes a report, if it is kept. Returns whether it is final then.
+    pub fn update(&mut self, number: u64, update: impl FnOnce(&mut Report)) -> bool {
         let index = self.index(number);
-        let Some(report) = index.and_then(|index| self.kept.get_mut(index)) else { return };
+        let Some(report) = index.and_then(|index| self.kept.get_mut(index)) else { return false };
         update(report);
         match report.state {
             TransactionState::Waiting => self.waiting.insert(number),
             _ => self.waiting.remove(&number),
         };
+        report.state.is_final()
     }
 
     /// Changes the reports on stored versions that are not in force yet. The cost is that of these reports.

@@ -7,6 +7,8 @@
 //! | judges transactions on top of the newest files | resolves names, binds new listeners, stores versions |
 //! | judges a transaction that is only validated | binds new listeners and releases them |
 
+use std::future::ready;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -135,8 +137,18 @@ impl Supervisor {
         }
         let numbers = batch.iter().map(|pending| pending.number).collect();
         let (file, newest) = (self.file.clone(), Arc::clone(self.newest()));
-        let task = tokio::task::spawn_blocking(move || changes.judge(&file, &newest, batch));
-        let task = Box::pin(async move { task.await.ok() });
+        // Few changes of members alone take less time than another thread needs to begin.
+        let quickly = AssertUnwindSafe(|| changes.judge_members(&file, &newest, batch));
+        let task: Task<Option<BatchResult>> = match catch_unwind(quickly) {
+            Ok(Ok(result)) => Box::pin(ready(Some(result))),
+            Ok(Err(batch)) => {
+                let changes = Arc::clone(&changes);
+                let task =
+                    tokio::task::spawn_blocking(move || changes.judge(&file, &newest, batch));
+                Box::pin(async move { task.await.ok() })
+            }
+            Err(_) => Box::pin(ready(None)),
+        };
         self.reading = Some(PreparationStep::Transactions(numbers, task));
     }
 
@@ -288,16 +300,14 @@ fn store(
         None => accepted,
         Some(pools) => accepted.checked(&at.observed.changes, &pools)?,
     };
-    let told: Vec<String> = accepted.told().collect();
+    let told: Vec<String> = accepted.told().map(|told| format!("gets version {told}")).collect();
     let (changes, events) = (Arc::clone(&at.observed.changes), at.events.clone());
     let first_version = accepted.first_version();
     let task = tokio::task::spawn_blocking(move || changes.keep(accepted));
     let task = Box::pin(async move {
         let kept = task.await.unwrap_or_else(|error| Err(error.to_string()));
         match &kept {
-            Ok(()) => told.iter().for_each(|told| {
-                events.info("configuration", format_args!("gets version {told}"));
-            }),
+            Ok(()) => events.info_each(&"configuration", &told),
             Err(reason) => {
                 events.error("configuration", format_args!("was not changed: {reason}"));
             }

@@ -115,6 +115,11 @@ impl ChangeMap {
                 }
                 let (before, after) = match (one.peek(), other.peek()) {
                     (None, None) => return None,
+                    (Some(before), Some(after)) if Arc::ptr_eq(before, after) => {
+                        one.pass();
+                        other.pass();
+                        continue;
+                    }
                     (Some(before), Some(after)) => match before.path().cmp(after.path()) {
                         Ordering::Less => (Some(before), None),
                         Ordering::Greater => (None, Some(after)),
@@ -124,10 +129,7 @@ impl ChangeMap {
                 };
                 before.inspect(|_| one.pass());
                 after.inspect(|_| other.pass());
-                let is_same = before
-                    .zip(after)
-                    .is_some_and(|(before, after)| Arc::ptr_eq(before, after) || before == after);
-                if !is_same {
+                if before.zip(after).is_none_or(|(before, after)| before != after) {
                     return Some((before, after));
                 }
             }

@@ -21,38 +21,44 @@ pub struct Pointer(Arc<str>);
 impl Pointer {
     /// Parses a pointer. An error describes the problem and its solution.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let shown = clip(text);
         if text.len() > POINTER_BYTES_MAX {
             return Err(format!("a path has at most {POINTER_BYTES_MAX} bytes"));
         }
         let Some(written) = text.strip_prefix('/') else {
             return Err(format!(
-                "`{shown}` is not a path: write a JSON pointer such as /pools/web/balance"
+                "`{}` is not a path: write a JSON pointer such as /pools/web/balance",
+                clip(text)
             ));
         };
         let mut segments = Vec::new();
         for segment in written.split('/') {
             if segment.is_empty() {
+                let shown = clip(text);
                 return Err(format!("`{shown}` has an empty segment: remove the extra `/`"));
             }
-            let rest = segment.replace("~0", "").replace("~1", "");
-            if rest.contains('~') {
+            if !is_escaped_well(segment) {
+                let shown = clip(text);
                 return Err(format!(
                     "`{shown}`: write `~0` for a `~`, and `~1` for a `/` in a name"
                 ));
             }
-            segments.push(segment.replace("~1", "/").replace("~0", "~"));
+            segments.push(unescaped(segment));
         }
         if segments.len() > NODE_DEPTH_MAX {
-            return Err(format!("`{shown}` has more than {NODE_DEPTH_MAX} segments"));
+            return Err(format!("`{}` has more than {NODE_DEPTH_MAX} segments", clip(text)));
         }
         // One form per address, so that two changes of the same member are recognised.
         if is_in_members(&segments)
             && let Some(endpoint) = Endpoint::read(&segments[3])
         {
-            segments[3] = endpoint.to_string();
+            let canonical = endpoint.to_string();
+            if canonical != segments[3] {
+                segments[3] = canonical;
+                return Ok(Self::of(&segments));
+            }
         }
-        Ok(Self::of(&segments))
+        // There is one way to escape a segment.
+        Ok(Self(text.into()))
     }
 
     fn of(segments: &[String]) -> Self {
@@ -72,8 +78,21 @@ impl Pointer {
 
     /// The segments without escapes.
     pub fn segments(&self) -> Vec<String> {
-        let segments = self.0.split('/').skip(1);
-        segments.map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
+        self.0.split('/').skip(1).map(unescaped).collect()
+    }
+}
+
+/// Whether each `~` of a segment begins an escape.
+fn is_escaped_well(segment: &str) -> bool {
+    let mut behind = segment.split('~').skip(1);
+    behind.all(|rest| rest.starts_with(['0', '1']))
+}
+
+/// A segment without its escapes. Few have any.
+fn unescaped(segment: &str) -> String {
+    match segment.contains('~') {
+        true => segment.replace("~1", "/").replace("~0", "~"),
+        false => segment.to_owned(),
     }
 }
 
@@ -123,6 +142,9 @@ mod tests {
         check("/pools//web", Err("empty segment"));
         check("/pools/", Err("empty segment"));
         check("/a~2", Err("write `~0`"));
+        check("/a~", Err("write `~0`"));
+        check("/a~~01", Err("write `~0`"));
+        check("/a~01~10", Ok("/a~01~10"));
         check(&"/a".repeat(NODE_DEPTH_MAX + 1), Err("more than 32 segments"));
         check(&format!("/{}", "a".repeat(POINTER_BYTES_MAX)), Err("at most 4096 bytes"));
         assert_eq!(Pointer::parse("/a~1b/~01").unwrap().segments(), ["a/b", "~1"]);
