@@ -13,7 +13,9 @@ use crate::host_rights::beyond_network;
 use crate::host_uses::HostUses;
 use crate::own_doors::OwnDoors;
 use crate::parts::{Change, Parts};
-use crate::snapshot::{Address, Member, Monitor, NOBODY, Pool, ResolutionFacts, Snapshot};
+use crate::snapshot::{
+    Address, Member, MemberChanges, Monitor, NOBODY, Pool, ResolutionFacts, Settings, Snapshot,
+};
 
 /// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -33,6 +35,8 @@ pub struct Config {
     pub(crate) parts: Parts,
     /// What it uses of the host.
     pub(crate) host_uses: HostUses,
+    /// Its size.
+    pub(crate) summary: Summary,
 }
 
 /// Names in a configuration.
@@ -42,13 +46,16 @@ pub(crate) struct ConfiguredNames {
     hosts: BTreeSet<String>,
     /// The indexes of the pools, by their names.
     pools: HashMap<Arc<str>, usize>,
+    /// Whether members have unix sockets. No change of members alone adds one.
+    have_sockets: bool,
 }
 
 impl ConfiguredNames {
     pub fn of(pools: &[Arc<Pool>], members: &[Vec<ConfiguredMember>]) -> Self {
         let hosts = members.iter().flatten().filter_map(|member| member.endpoint.name());
         let pools = pools.iter().zip(0..).map(|(pool, index)| (Arc::clone(&pool.name), index));
-        Self { hosts: hosts.map(str::to_owned).collect(), pools: pools.collect() }
+        let have_sockets = members.iter().flatten().any(|member| member.endpoint.is_unix());
+        Self { hosts: hosts.map(str::to_owned).collect(), pools: pools.collect(), have_sockets }
     }
 }
 
@@ -79,6 +86,16 @@ pub struct Summary {
 }
 
 impl Config {
+    /// Whether another configuration has the same names, which configurations share that differ in members alone.
+    pub fn shares_names_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.names, &other.names)
+    }
+
+    /// Whether members of these pools have names.
+    pub fn have_names(&self, pools: &[usize]) -> bool {
+        !self.names.hosts.is_empty() && pools.iter().any(|index| have_names(&self.members[*index]))
+    }
+
     /// The host names to resolve: in lower case, sorted, without duplicates.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         self.names.hosts.iter().map(String::as_str)
@@ -101,39 +118,48 @@ impl Config {
             let found = resolve(members, resolutions, (pool, &doors));
             Arc::make_mut(pool).members = found;
         }
-        let addresses = snapshot.pools.iter().map(|pool| addresses(pool));
+        let addresses = snapshot.pools.iter().map(|pool| addresses(pool, pool.members.iter()));
         snapshot.resolved = self.resolved(addresses.fold(0, u64::wrapping_add));
         snapshot
     }
 
     /// As [`Self::snapshot`], made of the snapshot of a configuration that differs from this one at most in members of these
-    /// pools. Pools whose members stay the same are shared with it. Also returns the others, by their indexes.
+    /// pools. Pools whose members stay the same are shared with it. Also returns what has changed.
     pub fn with_members(
         &self,
         before: &Snapshot,
         resolutions: &Resolutions,
         pools: &[usize],
-    ) -> (Snapshot, Vec<usize>) {
+    ) -> (Snapshot, Vec<MemberChanges>) {
         let doors = self.own_doors();
         let mut snapshot = before.clone();
-        let mut changed = Vec::new();
-        let mut sum = before.resolved.addresses;
+        let mut all = Vec::new();
+        let facts = &mut snapshot.resolved;
+        facts
+            .pools_to_be_filled
+            .retain(|name| !pools.iter().any(|index| before.pools[*index].name == *name));
         for &index in pools {
-            let pool = &mut snapshot.pools[index];
-            let found = resolve(&self.members[index], resolutions, (pool, &doors));
-            if found == pool.members {
-                continue;
+            let (configured, pool) = (&self.members[index], &mut snapshot.pools[index]);
+            if configured.is_empty() {
+                facts.pools_to_be_filled.push(Arc::clone(&pool.name));
             }
-            let is_at = |(one, other): (&Member, &Member)| one.address == other.address;
-            let are_alike =
-                found.len() == pool.members.len() && found.iter().zip(&pool.members).all(is_at);
-            sum = sum.wrapping_sub(if are_alike { 0 } else { addresses(pool) });
-            Arc::make_mut(pool).members = found;
-            sum = sum.wrapping_add(if are_alike { 0 } else { addresses(pool) });
-            changed.push(index);
+            let Some((found, changes)) = changed(configured, resolutions, (index, pool), &doors)
+            else {
+                continue;
+            };
+            if !changes.are_alike(&pool.members, &found, |one, other| one.address == other.address)
+            {
+                let [former, new] = [
+                    addresses(pool, changes.former(&pool.members)),
+                    addresses(pool, changes.new_ones(&found)),
+                ];
+                facts.addresses = facts.addresses.wrapping_sub(former).wrapping_add(new);
+            }
+            *pool = Arc::new(pool.with_members(found));
+            all.push(changes);
         }
-        snapshot.resolved = self.resolved(sum);
-        (snapshot, changed)
+        facts.content = self.content(facts.addresses);
+        (snapshot, all)
     }
 
     /// The pools that have members with names, by their indexes.
@@ -154,11 +180,12 @@ impl Config {
         }
         let found = names.iter().map(|name| self.pool(name)).collect::<Option<Vec<usize>>>()?;
         // With a unix socket, more of a pool follows from its members: what TLS and monitors name.
+        let have_sockets = self.names.have_sockets || before.names.have_sockets;
         let has_unix = |index: &usize| {
             let mut members = self.members[*index].iter().chain(before.members[*index].iter());
             members.any(|member| member.endpoint.is_unix())
         };
-        (!found.iter().any(has_unix)).then_some(found)
+        (!(have_sockets && found.iter().any(has_unix))).then_some(found)
     }
 
     fn has_order_of(&self, other: &Self) -> bool {
@@ -173,6 +200,9 @@ impl Config {
 
     /// Whether members of these pools have a host name that another configuration does not have.
     pub fn has_other_names(&self, before: &Self, pools: &[usize]) -> bool {
+        if self.shares_names_with(before) {
+            return false;
+        }
         let members = pools.iter().flat_map(|index| self.members[*index].iter());
         let mut names = members.filter_map(|member| member.endpoint.name());
         names.any(|name| !before.names.hosts.contains(name))
@@ -180,13 +210,17 @@ impl Config {
 
     /// `addresses`: the sum of the fingerprints of the addresses of all pools.
     fn resolved(&self, addresses: u64) -> ResolutionFacts {
-        let mut hasher = DefaultHasher::new();
-        self.parts.fingerprint().hash(&mut hasher);
-        addresses.hash(&mut hasher);
         let pools = self.template.pools.iter().zip(&self.members);
         let empty = pools.filter(|(_, members)| members.is_empty());
         let pools_to_be_filled = empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
-        ResolutionFacts { content: hasher.finish(), addresses, pools_to_be_filled }
+        ResolutionFacts { content: self.content(addresses), addresses, pools_to_be_filled }
+    }
+
+    fn content(&self, addresses: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.parts.fingerprint().hash(&mut hasher);
+        addresses.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The differences from another configuration.
@@ -233,24 +267,33 @@ impl Config {
 
     /// Counts for a one-line report.
     pub fn summary(&self) -> Summary {
-        Summary {
-            virtual_servers: self.template.virtual_servers.len()
-                + self.template.packets.as_ref().map_or(0, |packets| packets.servers.len()),
-            disabled: self.template.disabled.len(),
-            pools: self.template.pools.iter().filter(|pool| *pool.name != *NOBODY).count(),
-            members: self.members.iter().map(|members| members.len()).sum(),
+        self.summary
+    }
+}
+
+impl Summary {
+    pub(crate) fn of(
+        settings: &Settings,
+        (pools, members): (&[Arc<Pool>], &[Vec<ConfiguredMember>]),
+    ) -> Self {
+        Self {
+            virtual_servers: settings.virtual_servers.len()
+                + settings.packets.as_ref().map_or(0, |packets| packets.servers.len()),
+            disabled: settings.disabled.len(),
+            pools: pools.iter().filter(|pool| *pool.name != *NOBODY).count(),
+            members: members.iter().map(Vec::len).sum(),
         }
     }
 }
 
-/// The fingerprint of the addresses of a pool's members, in any order: theirs depends on earlier changes.
-fn addresses(pool: &Pool) -> u64 {
+/// The fingerprint of the addresses of members of a pool, in any order: theirs depends on earlier changes.
+fn addresses<'m>(pool: &Pool, members: impl Iterator<Item = &'m Member>) -> u64 {
     let one = |member: &Member| {
         let mut hasher = DefaultHasher::new();
         (&pool.name, &member.address).hash(&mut hasher);
         hasher.finish()
     };
-    pool.members.iter().map(one).fold(0, u64::wrapping_add)
+    members.map(one).fold(0, u64::wrapping_add)
 }
 
 /// Whether requests or probes of a member with this address would go to an admin listener.
@@ -282,6 +325,56 @@ fn is_literal_door(
 
 fn have_names(members: &[ConfiguredMember]) -> bool {
     members.iter().any(|member| member.endpoint.name().is_some())
+}
+
+/// The members of a pool, and where they differ from those that it has; `None`: they are the same. Members that stay are
+/// compared and copied, and no more.
+fn changed(
+    configured: &[ConfiguredMember],
+    resolutions: &Resolutions,
+    (index, pool): (usize, &Pool),
+    doors: &OwnDoors,
+) -> Option<(Vec<Member>, MemberChanges)> {
+    let is_same =
+        |one: usize, other: usize| is_as_configured(&pool.members[one], &configured[other]);
+    let lengths = (pool.members.len(), configured.len());
+    let changes = MemberChanges::of(index, lengths, is_same);
+    // Each literal address is a member, unless it is an admin listener. What names have must be looked up.
+    let is_plain = |member: &ConfiguredMember| match &member.endpoint {
+        Endpoint::Literal(address) => !is_literal_door(doors, pool, member, address),
+        Endpoint::Name { .. } => false,
+    };
+    if !configured.iter().all(is_plain) {
+        let found = resolve(configured, resolutions, (pool, doors));
+        let lengths = (pool.members.len(), found.len());
+        let is_same = |one: usize, other: usize| pool.members[one] == found[other];
+        let changes = MemberChanges::of(index, lengths, is_same)?;
+        return Some((found, changes));
+    }
+    let changes = changes?;
+    let found = changes.applied(&pool.members, |former, places, members| {
+        let known: HashMap<&Address, &Arc<str>> =
+            former.iter().map(|member| (&member.address, &member.label)).collect();
+        for member in &configured[places] {
+            let Endpoint::Literal(address) = &member.endpoint else { continue };
+            let known = known.get(address).copied().cloned();
+            let label = known.unwrap_or_else(|| address.label().into());
+            members.push(new_member(member, (address.clone(), label), None));
+        }
+    });
+    Some((found, changes))
+}
+
+/// Whether a member is what is configured, and has no name.
+fn is_as_configured(member: &Member, configured: &ConfiguredMember) -> bool {
+    let ConfiguredMember { endpoint, weight, connections_max, rate, priority, state, monitors } =
+        configured;
+    let is_at = matches!(endpoint, Endpoint::Literal(address) if *address == member.address);
+    is_at
+        && member.name.is_none()
+        && (member.weight, member.connections_max) == (*weight, *connections_max)
+        && (member.rate, member.priority, member.state) == (*rate, *priority, *state)
+        && member.monitors == *monitors
 }
 
 /// The members of a pool. Texts of those that `pool` has already at the same place are shared with it.

@@ -75,12 +75,14 @@ impl Config {
             return None;
         }
         let members = Arc::make_mut(&mut self.members[pool]);
+        let before = members.len();
         match (at, new) {
             (Some(at), Some(new)) => members[at] = new,
             (Some(at), None) => _ = members.remove(at),
             (None, Some(new)) => members.push(new),
             (None, None) => {}
         }
+        self.summary.members = self.summary.members + members.len() - before;
         Some(())
     }
 

@@ -7,26 +7,37 @@ use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::endpoint::Endpoint;
 use crate::host_addresses;
 use crate::snapshot::Address;
 
 /// The addresses of the admin listeners.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct OwnDoors {
     sockets: Vec<SocketAddr>,
-    paths: Vec<PathBuf>,
+    /// The unix sockets, by the paths that the configuration has.
+    listen: Vec<PathBuf>,
+    /// Their paths without links, which are followed at the first question: mostly nobody asks.
+    paths: OnceLock<Vec<PathBuf>>,
 }
 
 impl OwnDoors {
-    /// The doors at these addresses.
+    /// The doors at these addresses, as the links in their paths are now.
     pub fn new<'a>(listen: impl Iterator<Item = &'a Address>) -> Self {
+        let doors = Self::at(listen);
+        doors.paths();
+        doors
+    }
+
+    /// The doors at these addresses, for a short time: links are followed at the first question about a unix socket.
+    pub(crate) fn at<'a>(listen: impl Iterator<Item = &'a Address>) -> Self {
         let mut doors = Self::default();
         for address in listen {
             match address {
                 Address::Socket(socket) => doors.sockets.push(canonical(*socket)),
-                Address::Unix(path) => doors.paths.push(real(path)),
+                Address::Unix(path) => doors.listen.push(path.clone()),
                 Address::Udp(_) => {}
             }
         }
@@ -47,12 +58,16 @@ impl OwnDoors {
 
     /// Whether this is the socket of an admin listener, by any path, also before the socket is there.
     pub fn have_socket(&self, path: &Path) -> bool {
-        if self.paths.is_empty() {
+        if self.listen.is_empty() {
             return false;
         }
-        let file = file_of(path);
-        self.paths.contains(&real(path))
-            || file.is_some() && self.paths.iter().any(|door| file_of(door) == file)
+        let (file, paths) = (file_of(path), self.paths());
+        paths.contains(&real(path))
+            || file.is_some() && paths.iter().any(|door| file_of(door) == file)
+    }
+
+    fn paths(&self) -> &[PathBuf] {
+        self.paths.get_or_init(|| self.listen.iter().map(|path| real(path)).collect())
     }
 
     /// Whether a connection to this endpoint leads to an admin listener. Names other than `localhost` are unknown here;

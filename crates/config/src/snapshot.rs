@@ -13,6 +13,7 @@ mod limit;
 mod listener_options;
 mod log_format;
 mod log_target;
+mod member_changes;
 pub mod packet;
 mod persistence;
 mod pool;
@@ -58,13 +59,14 @@ pub use limit::{CountedEvents, KeyLimit, KeyMeasure, LimitAction, LimitKey, Limi
 pub use listener_options::{ListenPoint, ListenerOptions, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
 pub use log_target::{LogTarget, Syslog, SyslogServer, SyslogTls};
+pub use member_changes::MemberChanges;
 pub use persistence::{
     AddressOf, InsertedCookie, LearnedPersistence, Persistence, PersistenceKind, RememberedAddress,
     TableSettings,
 };
 pub use pool::{
     Balance, Maintenance, Member, PassiveMarking, Pool, PoolSubstitutes, PoolTls, ProxyVersion,
-    QueueSettings, Retries, ReuseSettings, Spillover, same_ends,
+    QueueSettings, Retries, ReuseSettings, Spillover,
 };
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};

@@ -5,6 +5,7 @@
 //! state, or out of the pool.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use weir_config::snapshot::{Member, NOBODY, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
@@ -44,16 +45,17 @@ impl LeftAlone {
     ) -> Option<Self> {
         let is_taken_already = |pool: &Pool| {
             let Some(waiting) = waiting else { return false };
-            let mut pools = waiting.pools.iter();
-            let before = pools.find(|before| before.name == pool.name);
+            let before = waiting.pools.iter().position(|before| before.name == pool.name);
             before.is_some_and(|before| !serves_after(waiting, before, table))
         };
-        let is_taken = |pool: &&Pool| {
-            let Some(live) = live_of(table, pool) else { return false };
-            serves_now(table, live) && !serves_after(after, pool, table) && !is_taken_already(pool)
+        let is_taken = |index: &usize| {
+            let pool = &after.pools[*index];
+            let live = live_of(table, pool, *index).filter(|_| *pool.name != *NOBODY);
+            live.is_some_and(serves_now)
+                && !serves_after(after, *index, table)
+                && !is_taken_already(pool)
         };
-        let pools = pools.map(|index| &*after.pools[index]).filter(|pool| *pool.name != *NOBODY);
-        Self::of(pools.filter(is_taken).map(|pool| &*pool.name))
+        Self::of(pools.filter(is_taken).map(|index| &*after.pools[index].name))
     }
 }
 
@@ -76,33 +78,37 @@ impl fmt::Display for LeftAlone {
     }
 }
 
-fn live_of<'a>(table: &'a LiveTable, pool: &Pool) -> Option<&'a PoolMembers> {
-    table.pools.iter().map(|live| &**live).find(|live| live.pool.name == pool.name)
+/// The members of a pool now. Mostly it has the same index as in the new configuration.
+fn live_of<'a>(table: &'a LiveTable, pool: &Pool, index: usize) -> Option<&'a PoolMembers> {
+    let is_it = |live: &&Arc<PoolMembers>| live.pool.name == pool.name;
+    let found = table.pools.get(index).filter(is_it);
+    found.or_else(|| table.pools.iter().find(is_it)).map(|live| &**live)
 }
 
-fn serves_now(table: &LiveTable, live: &PoolMembers) -> bool {
-    let pools = table.snapshot.pools.iter();
-    let configured = pools.into_iter().find(|pool| pool.name == live.pool.name);
-    let members = configured.into_iter().flat_map(|pool| pool.members.iter().zip(&live.members));
-    members.into_iter().any(|(configured, live)| is_in_service(configured, live))
+fn serves_now(live: &PoolMembers) -> bool {
+    let mut members = live.settings.members.iter().zip(&live.members);
+    members.any(|(configured, live)| is_in_service(configured, live))
 }
 
 /// Whether a pool of the new configuration, or one of its fallbacks, has a member for new requests.
-fn serves_after(after: &Snapshot, pool: &Pool, table: &LiveTable) -> bool {
-    let mut seen: Vec<&str> = Vec::new();
+fn serves_after(after: &Snapshot, pool: usize, table: &LiveTable) -> bool {
+    let mut seen: Vec<usize> = Vec::new();
     let mut at = Some(pool);
-    while let Some(pool) = at.filter(|pool| !seen.contains(&&*pool.name)) {
-        let live = live_of(table, pool);
-        let known = |member: &Member| {
-            let mut members = live.into_iter().flat_map(|live| &live.members);
-            members.find(|live| live.address == member.address)
+    while let Some(index) = at.filter(|index| !seen.contains(index)) {
+        let Some(pool) = after.pools.get(index) else { return false };
+        let live = live_of(table, pool, index);
+        let known = |(at, member): (usize, &Member)| {
+            let members = || live.into_iter().flat_map(|live| &live.members);
+            let is_it = |live: &&Arc<LiveMember>| live.address == member.address;
+            // Mostly it has the same place.
+            members().nth(at).filter(is_it).or_else(|| members().find(is_it))
         };
-        let takes = |member: &Member| takes_after(member, known(member).map(|live| &**live));
-        if pool.members.iter().any(takes) {
+        let takes = |it: (usize, &Member)| takes_after(it.1, known(it).map(|live| &**live));
+        if pool.members.iter().enumerate().any(takes) {
             return true;
         }
-        seen.push(&pool.name);
-        at = pool.instead.fallback.and_then(|next| after.pools.get(next)).map(|next| &**next);
+        seen.push(index);
+        at = pool.instead.fallback;
     }
     false
 }
@@ -120,8 +126,6 @@ fn takes_after(member: &Member, live: Option<&LiveMember>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use weir_config::Resolutions;
     use weir_core::monitor::Health;
 

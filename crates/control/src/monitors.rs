@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use verdicts::{MemberVerdicts, ProbeResult};
-use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
+use weir_config::snapshot::{Address, AfterFirstProbes, Member, MemberChanges, Pool, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::random;
 use weir_exchange::shared::live::{LiveMember, LiveTable, PoolMembers};
@@ -235,11 +235,60 @@ impl Monitors {
         self.show();
     }
 
-    /// As [`Self::apply`], for a change of the members of some pools, by their indexes. Other pools are not touched.
-    pub fn apply_pools(&mut self, table: &LiveTable, pools: &[usize]) {
-        for &index in pools {
-            self.apply_pool(&table.pools[index]);
-            self.show_pool(&table.pools[index].pool.name);
+    /// As [`Self::apply`] and [`Self::stop_waiting`], for changes of the members of some pools. `before`: the table before the
+    /// changes. Members that stay, and other pools, are not touched.
+    pub fn change(
+        &mut self,
+        table: &LiveTable,
+        then: AfterFirstProbes,
+        (before, changes): (&LiveTable, &[MemberChanges]),
+    ) -> Vec<UnknownMembers> {
+        let mut probed = Vec::new();
+        for changes in changes {
+            let (before, live) = (&before.pools[changes.pool], &table.pools[changes.pool]);
+            let is_prepared = self.may_wait_for(&live.pool.name)
+                || needs_probes(changes, &before.settings, &live.settings);
+            if !is_prepared && are_probed_alike(changes, &before.settings, &live.settings) {
+                continue;
+            }
+            let watched = self.pools.get(&live.pool.name).map(HashMap::len);
+            // What was prepared for other members must go, and first results may be missing.
+            if is_prepared || watched != Some(before.members.len()) {
+                self.apply_pool(live);
+                self.show_pool(&live.pool.name);
+                probed.push(changes.pool);
+            } else {
+                self.exchange_members(before, live, changes);
+            }
+        }
+        self.stop_waiting_for_pools(table, then, &probed)
+    }
+
+    /// Exchanges some monitored members of a pool, of which nothing else was prepared.
+    fn exchange_members(
+        &mut self,
+        before: &PoolMembers,
+        live: &PoolMembers,
+        changes: &MemberChanges,
+    ) {
+        let pool = &live.settings;
+        let members = self.pools.entry(Arc::clone(&pool.name)).or_default();
+        let mut board = lock(&self.board.0);
+        let shown = board.entry(Arc::clone(&pool.name)).or_default();
+        let mut previous = HashMap::new();
+        for member in changes.former(&before.settings.members) {
+            previous.extend(members.remove_entry(&member.address));
+            shown.remove(&member.label);
+        }
+        let new = changes.new_ones(&pool.members).zip(changes.new_ones(&live.members));
+        for (member, live) in new {
+            let known = previous.remove(&member.address);
+            let mut watched = known.unwrap_or_else(|| MonitoredMember::new(pool, member));
+            let probes = probes_of(pool, member);
+            watched.prepare(&probes, pool, &self.shared);
+            watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
+            shown.insert(Arc::clone(&member.label), Arc::clone(&watched.verdicts));
+            members.insert(member.address.clone(), watched);
         }
     }
 
@@ -255,6 +304,11 @@ impl Monitors {
             watched.enter_into_force(live, &probes, pool.monitors_min.into(), &self.shared);
             members.insert(member.address.clone(), watched);
         }
+    }
+
+    /// Whether first probes of a pool are awaited, or were until now.
+    pub fn may_wait_for(&self, pool: &Arc<str>) -> bool {
+        self.shared.first_probes.may_wait_for(pool)
     }
 
     /// The pools whose first probes are awaited, by name.
@@ -288,12 +342,15 @@ impl Monitors {
     }
 
     /// As [`Self::stop_waiting`], for some pools, by their indexes. The wait for other pools is not touched.
-    pub fn stop_waiting_for_pools(
+    fn stop_waiting_for_pools(
         &mut self,
         table: &LiveTable,
         then: AfterFirstProbes,
         pools: &[usize],
     ) -> Vec<UnknownMembers> {
+        if pools.is_empty() {
+            return Vec::new();
+        }
         let pools = || pools.iter().map(|index| &table.pools[*index]);
         let stopped = pools().filter_map(|live| self.stop_waiting_for(live, then)).collect();
         self.shared.first_probes.stop_waiting_for(pools().map(|live| &live.pool.name));
@@ -333,6 +390,24 @@ impl Monitors {
         let shown = self.pools.get(name).map(shown).unwrap_or_default();
         lock(&self.board.0).insert(Arc::clone(name), shown);
     }
+}
+
+/// Whether two forms of a pool, which differ in members alone, need the same probes.
+fn are_probed_alike(changes: &MemberChanges, before: &Pool, now: &Pool) -> bool {
+    changes.are_alike(&before.members, &now.members, |one, other| {
+        one.address == other.address && one.name == other.name && one.monitors == other.monitors
+    })
+}
+
+/// Whether these changes of a pool's members need probes before they are in force: of new members, and of those with other
+/// monitors. A pool that has lost all members waits for new ones.
+pub fn needs_probes(changes: &MemberChanges, before: &Pool, now: &Pool) -> bool {
+    let has_some = |member: &Member| !member.monitors(&now.monitors).is_empty();
+    let had_own = |member: &Member| member.monitors.is_some();
+    !are_probed_alike(changes, before, now)
+        && (now.members.is_empty()
+            || changes.new_ones(&now.members).any(has_some)
+            || changes.former(&before.members).any(had_own))
 }
 
 /// The verdicts of a pool's members, by their labels.

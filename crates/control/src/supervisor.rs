@@ -483,9 +483,9 @@ impl Supervisor {
         let config = &self.newest().config;
         names::tell_of_own_doors(config, &resolutions, &self.events);
         match members::with_present(config, &config.pools_with_names(), self) {
-            Some(found) if found.pools.is_empty() => return false,
+            Some(found) if found.changes.is_empty() => return false,
             Some(found) => {
-                self.prepare_members(found.snapshot, None);
+                self.prepare_members(found, None);
                 return true;
             }
             // Fields are withheld from a new address, or a whole configuration waits, which may need listeners or the packet path.
@@ -567,6 +567,11 @@ impl Supervisor {
         let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
         let configs = [Some(&self.configuration.config), waiting.map(|it| &it.config), read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
+        self.hurry_names();
+    }
+
+    /// Names without an address are asked for at short intervals while a configuration waits.
+    fn hurry_names(&self) {
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 

@@ -26,9 +26,9 @@ pub struct AdminSettings {
 }
 
 impl AdminSettings {
-    /// The listeners as destinations that are refused.
+    /// The listeners as destinations that are refused. Links in the paths of unix sockets are followed at the first question.
     pub fn doors(&self) -> OwnDoors {
-        OwnDoors::new(self.listen.iter())
+        OwnDoors::at(self.listen.iter())
     }
 
     /// The user with this token, by the token's hash. The duration does not depend on the hashes.

@@ -56,6 +56,33 @@ pub struct Pool {
     pub lenient: Flaws,
 }
 
+impl Pool {
+    /// This pool with other members. Its present ones are not copied.
+    pub(crate) fn with_members(&self, members: Vec<Member>) -> Self {
+        Self {
+            members,
+            name: self.name.clone(),
+            balance: self.balance.clone(),
+            monitors: self.monitors.clone(),
+            passive: self.passive,
+            http2: self.http2,
+            reuse: self.reuse,
+            retries: self.retries.clone(),
+            connect_timeout_ms: self.connect_timeout_ms,
+            response_timeout_ms: self.response_timeout_ms,
+            source: self.source.clone(),
+            active_members_min: self.active_members_min,
+            slow_start_ms: self.slow_start_ms,
+            queue: self.queue,
+            instead: self.instead.clone(),
+            monitors_min: self.monitors_min,
+            proxy_protocol: self.proxy_protocol,
+            tls: self.tls.clone(),
+            lenient: self.lenient,
+        }
+    }
+}
+
 /// Substitutes for requests that a pool does not take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolSubstitutes {
@@ -208,13 +235,4 @@ impl Member {
     pub fn monitors<'a>(&'a self, of_pool: &'a [Monitor]) -> &'a [Monitor] {
         self.monitors.as_deref().unwrap_or(of_pool)
     }
-}
-
-/// The numbers of members with the same addresses at the beginning and at the end of two lists; no member counts twice.
-pub fn same_ends(before: &[Member], after: &[Member]) -> (usize, usize) {
-    let is_same = |(one, other): &(&Member, &Member)| one.address == other.address;
-    let first = before.iter().zip(after).take_while(is_same).count();
-    let left = before.len().min(after.len()) - first;
-    let ends = before.iter().rev().zip(after.iter().rev()).take(left);
-    (first, ends.take_while(is_same).count())
 }

@@ -64,7 +64,7 @@ use policies::Policies;
 
 pub(crate) use pool::configured_member;
 
-use crate::config::{Config, ConfiguredMember, ConfiguredNames};
+use crate::config::{Config, ConfiguredMember, ConfiguredNames, Summary};
 use crate::decode::{Context, NamedItem, or_absent};
 use crate::host_uses::HostUses;
 use crate::parts::Parts;
@@ -175,6 +175,7 @@ fn config(
     let pools = models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<Vec<_>>>()?;
     Some(Config {
         names: Arc::new(ConfiguredNames::of(&pools, &members)),
+        summary: Summary::of(&settings, (&pools, &members)),
         template: Arc::new(Snapshot {
             settings: Arc::new(settings),
             pools,

@@ -196,6 +196,11 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
+    /// Whether a pool is in the map.
+    pub(super) fn may_wait_for(&self, pool: &Arc<str>) -> bool {
+        lock(&self.pools).contains_key(pool)
+    }
+
     /// The awaited pools, by name.
     pub(super) fn awaited(&self) -> HashSet<Arc<str>> {
         let now = Instant::now();

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use weir_config::snapshot::{Member, Pool, Snapshot, same_ends};
+use weir_config::snapshot::{MemberChanges, Pool, Snapshot};
 use weir_config::{Config, Resolutions};
 use weir_dataplane::outside;
 use weir_exchange::local::withheld_names;
@@ -19,6 +19,7 @@ use super::next_configuration::{
     tell_unusable, unusable,
 };
 use crate::last_members::LeftAlone;
+use crate::monitors::needs_probes;
 use crate::overlay::judge::Configuration;
 
 /// Whether a change of members does not have to wait for other changes.
@@ -34,17 +35,49 @@ pub(super) fn newest_snapshot(at: &Supervisor) -> &Arc<Snapshot> {
 /// The newest snapshot with other members.
 pub(super) struct OtherMembers {
     pub snapshot: Snapshot,
-    /// The pools whose members are others, by their indexes.
-    pub pools: Vec<usize>,
-    /// The newest snapshot, and the addresses of names.
-    made_of: (Arc<Snapshot>, Resolutions),
+    /// What differs from the newest snapshot.
+    pub changes: Vec<MemberChanges>,
+    made_of: MembersOrigin,
+}
+
+/// What members are made of, beside their configuration.
+struct MembersOrigin {
+    newest: Arc<Snapshot>,
+    /// The addresses of names; none, if the pools have no names.
+    resolutions: Resolutions,
+    have_names: bool,
+}
+
+impl MembersOrigin {
+    /// What members of these pools are made of now.
+    fn now(config: &Config, pools: &[usize], at: &Supervisor) -> Self {
+        let (newest, have_names) = (Arc::clone(newest_snapshot(at)), config.have_names(pools));
+        Self { newest, resolutions: resolutions(have_names, at), have_names }
+    }
+}
+
+fn resolutions(have_names: bool, at: &Supervisor) -> Resolutions {
+    if have_names { at.names.resolutions() } else { Resolutions::default() }
 }
 
 impl OtherMembers {
+    /// The members of another snapshot of the newest configuration.
+    #[cfg(test)]
+    pub(super) fn of(snapshot: Snapshot, at: &Supervisor) -> Self {
+        let newest = Arc::clone(newest_snapshot(at));
+        let pools = newest.pools.iter().zip(&snapshot.pools).enumerate();
+        let changes = pools
+            .filter_map(|(index, (before, after))| MemberChanges::between(index, before, after));
+        let changes = changes.collect();
+        let made_of =
+            MembersOrigin { newest, resolutions: Resolutions::default(), have_names: false };
+        Self { snapshot, changes, made_of }
+    }
+
     /// Whether they would be made in the same way now.
     pub(super) fn are_for(&self, at: &Supervisor) -> bool {
-        let (snapshot, resolutions) = &self.made_of;
-        Arc::ptr_eq(snapshot, newest_snapshot(at)) && *resolutions == at.names.resolutions()
+        let MembersOrigin { newest, resolutions: before, have_names } = &self.made_of;
+        Arc::ptr_eq(newest, newest_snapshot(at)) && *before == resolutions(*have_names, at)
     }
 }
 
@@ -68,45 +101,50 @@ pub(super) fn with_present(
     pools: &[usize],
     at: &Supervisor,
 ) -> Option<OtherMembers> {
-    let (before, resolutions) = (newest_snapshot(at), at.names.resolutions());
-    let (snapshot, changed) = config.with_members(before, &resolutions, pools);
-    let is_new = |index: &usize| has_new_address(&before.pools[*index], &snapshot.pools[*index]);
+    let made_of = MembersOrigin::now(config, pools, at);
+    let before = &made_of.newest;
+    let (snapshot, changes) = config.with_members(before, &made_of.resolutions, pools);
+    let has_new_address =
+        |it: &MemberChanges| has_new_address(it, &before.pools[it.pool], &snapshot.pools[it.pool]);
     // Other virtual servers may withhold fields from a new address.
-    let is_alone =
-        || may_change(at) && !(changed.iter().any(is_new) && withheld_names::are_any(&snapshot));
-    if !changed.is_empty() && !is_alone() {
+    let is_alone = || {
+        may_change(at)
+            && !(changes.iter().any(has_new_address) && withheld_names::are_any(&snapshot))
+    };
+    if !changes.is_empty() && !is_alone() {
         return None;
     }
-    let made_of = (Arc::clone(before), resolutions);
-    Some(OtherMembers { snapshot, pools: changed, made_of })
+    Some(OtherMembers { snapshot, changes, made_of })
 }
 
 /// The pools that lose their last member for new requests with these members.
 pub(super) fn left_alone(found: &OtherMembers, at: &Supervisor) -> Option<LeftAlone> {
     let waiting = at.next.as_ref().map(|next| &*next.snapshot);
-    LeftAlone::by_pools(&found.snapshot, found.pools.iter().copied(), waiting, &at.table)
+    let pools = found.changes.iter().map(|changes| changes.pool);
+    LeftAlone::by_pools(&found.snapshot, pools, waiting, &at.table)
 }
 
 impl Supervisor {
-    /// Prepares other members of pools: starts their monitors. The snapshot differs from the newest one in members alone.
-    /// `configuration` belongs to it; `None`: names have other addresses.
+    /// Prepares other members of pools: starts their monitors. They are made of the newest snapshot as it is now.
+    /// `configuration` belongs to them; `None`: names have other addresses.
     pub(super) fn prepare_members(
         &mut self,
-        mut snapshot: Snapshot,
+        found: OtherMembers,
         configuration: Option<Arc<Configuration>>,
     ) {
+        let OtherMembers { mut snapshot, changes: touched, .. } = found;
         let mut before = self.next.take();
         let configurations =
             before.as_mut().map(|before| std::mem::take(&mut before.configurations));
         let mut configurations = configurations.unwrap_or_default();
         let newest = before.as_ref().map_or(&self.table.snapshot, |before| &before.snapshot);
-        let touched = differing(&snapshot, newest);
-        let pools = differing(&snapshot, &self.table.snapshot);
-        // A pool that is as it was shares its settings with the table.
-        for index in touched.iter().filter(|index| !pools.contains(index)) {
-            snapshot.pools[*index] = Arc::clone(&self.table.snapshot.pools[*index]);
-        }
+        let changes = match &before {
+            None => touched.clone(),
+            Some(before) => unlike_table(&mut snapshot, before, &touched, &self.table.snapshot),
+        };
+        let pools: Vec<usize> = changes.iter().map(|changes| changes.pool).collect();
         if let Some(configuration) = configuration {
+            let touched: Vec<usize> = touched.iter().map(|changes| changes.pool).collect();
             configurations.push(configuration, &touched);
         }
         configurations.retain(&pools);
@@ -114,16 +152,16 @@ impl Supervisor {
         let mut next = NextConfiguration::new(
             Arc::new(snapshot),
             configurations,
-            Some(pools),
+            Some(changes),
             before.as_ref(),
         );
         // A pool that is awaited may become usable by a weight or a state.
-        let awaited = self.monitors.awaited();
-        let is_probed_anew = |index: &usize| {
-            let pool = &next.snapshot.pools[*index];
-            awaited.contains(&pool.name) || !is_probed_alike(pool, &newest.pools[*index])
+        let is_probed_anew = |changes: &&MemberChanges| {
+            let (before, now) = (&newest.pools[changes.pool], &next.snapshot.pools[changes.pool]);
+            self.monitors.may_wait_for(&now.name) || needs_probes(changes, before, now)
         };
-        let probed: Vec<usize> = touched.into_iter().filter(is_probed_anew).collect();
+        let probed = touched.iter().filter(is_probed_anew);
+        let probed: Vec<usize> = probed.map(|changes| changes.pool).collect();
         // A pool without an address is not waited for if it has none in force either.
         let is_without = |index: usize| {
             next.snapshot.pools[index].members.is_empty()
@@ -146,25 +184,20 @@ impl Supervisor {
     /// Puts those members in force whose first probes are in.
     pub(super) fn put_members_in_force(&mut self, mut next: NextConfiguration) {
         let awaited = self.monitors.awaited();
-        let is_awaited = |index: &usize| awaited.contains(&next.snapshot.pools[*index].name);
-        let pools = next.pools.take().unwrap_or_default();
-        let (late, ready): (Vec<usize>, Vec<usize>) = pools.into_iter().partition(is_awaited);
-        let mut snapshot = Snapshot::clone(&next.snapshot);
-        for &index in &late {
-            snapshot.pools[index] = Arc::clone(&self.table.snapshot.pools[index]);
-        }
-        let table = self.table.with_members(Arc::new(snapshot), &ready, &outside());
-        let (table, ready): (_, Arc<[usize]>) = (Arc::new(table), ready.into());
-        // The monitors come before the workers, so that members have their health at the first request.
-        let is_probed_anew = |index: &usize| {
-            !is_probed_alike(&table.pools[*index].settings, &self.table.pools[*index].settings)
+        let is_awaited = |it: &MemberChanges| awaited.contains(&next.snapshot.pools[it.pool].name);
+        let changes = next.pools.take().unwrap_or_default();
+        let (late, ready): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_awaited);
+        let snapshot = match &late[..] {
+            [] => Arc::clone(&next.snapshot),
+            late => Arc::new(without(late, &next.snapshot, &self.table.snapshot)),
         };
-        let probed: Vec<usize> = ready.iter().copied().filter(is_probed_anew).collect();
-        self.monitors.apply_pools(&table, &probed);
+        let table = Arc::new(self.table.with_changes(snapshot, &ready, &outside()));
+        // The monitors come before the workers, so that members have their health at the first request.
         let then = next.snapshot.first_probes.then;
-        for unknown in self.monitors.stop_waiting_for_pools(&table, then, &probed) {
+        for unknown in self.monitors.change(&table, then, (&self.table, &ready)) {
             tell_unknown(&self.events, &unknown, then);
         }
+        let ready: Arc<[usize]> = ready.iter().map(|changes| changes.pool).collect();
         self.data_plane.put_members_in_force(Arc::clone(&table), &ready);
         self.packets.take_members(&table, &ready);
         self.observed.set_table(Arc::clone(&table));
@@ -172,7 +205,8 @@ impl Supervisor {
         let changed = ready.iter().map(|index| &self.table.pools[*index]);
         let unusable = unusable(changed, &self.monitors.board());
         tell_unusable(&self.events, &unusable);
-        next.configurations.retain(&late);
+        let waiting: Vec<usize> = late.iter().map(|changes| changes.pool).collect();
+        next.configurations.retain(&waiting);
         let configuration = next.configurations.take_finished();
         if !late.is_empty() {
             next.awaited = late.len();
@@ -185,33 +219,51 @@ impl Supervisor {
         if let Some(configuration) = configuration {
             let before_it = std::mem::replace(&mut self.configuration, configuration);
             tell_in_force(self, &before_it, &before, &UnusablePools(&unusable));
-            self.retain_names();
+            if !self.configuration.config.shares_names_with(&before_it.config) {
+                self.retain_names();
+            }
         }
+        self.hurry_names();
     }
 }
 
-/// The pools whose members differ, by their indexes.
-fn differing(one: &Snapshot, other: &Snapshot) -> Vec<usize> {
-    let both = one.pools.iter().zip(&other.pools).enumerate();
-    let differ = |(_, (one, other)): &(usize, (&Arc<Pool>, &Arc<Pool>))| {
-        !Arc::ptr_eq(one, other) && one.members != other.members
-    };
-    both.filter(differ).map(|(index, _)| index).collect()
+/// What differs from the table, if these changes are made while others wait. A pool that is as it was shares its settings with
+/// the table.
+fn unlike_table(
+    snapshot: &mut Snapshot,
+    waiting: &NextConfiguration,
+    touched: &[MemberChanges],
+    table: &Snapshot,
+) -> Vec<MemberChanges> {
+    let waiting = waiting.pools.iter().flatten();
+    let mut pools: Vec<usize> = waiting.chain(touched).map(|changes| changes.pool).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    let unlike = pools.into_iter().filter_map(|index| {
+        let changes = MemberChanges::between(index, &table.pools[index], &snapshot.pools[index]);
+        if changes.is_none() {
+            snapshot.pools[index] = Arc::clone(&table.pools[index]);
+        }
+        changes
+    });
+    unlike.collect()
 }
 
-/// Whether the members of two forms of a pool need the same probes.
-fn is_probed_alike(one: &Pool, other: &Pool) -> bool {
-    let is_alike = |(one, other): (&Member, &Member)| {
-        one.address == other.address && one.name == other.name && one.monitors == other.monitors
-    };
-    one.members.len() == other.members.len() && one.members.iter().zip(&other.members).all(is_alike)
+/// The snapshot without these changes.
+fn without(late: &[MemberChanges], snapshot: &Snapshot, before: &Snapshot) -> Snapshot {
+    let mut snapshot = snapshot.clone();
+    for changes in late {
+        snapshot.pools[changes.pool] = Arc::clone(&before.pools[changes.pool]);
+    }
+    snapshot
 }
 
 /// Whether a pool has a member now whose address it did not have before.
-fn has_new_address(before: &Pool, now: &Pool) -> bool {
-    let (first, last) = same_ends(&before.members, &now.members);
-    let known = &before.members[first..before.members.len() - last];
-    let known: HashSet<_> = known.iter().map(|member| &member.address).collect();
-    let now = &now.members[first..now.members.len() - last];
-    now.iter().any(|member| !known.contains(&member.address))
+fn has_new_address(changes: &MemberChanges, before: &Pool, now: &Pool) -> bool {
+    if changes.keep_places(before, now) {
+        return false;
+    }
+    let former = changes.former(&before.members).map(|member| &member.address);
+    let known: HashSet<_> = former.collect();
+    changes.new_ones(&now.members).any(|member| !known.contains(&member.address))
 }

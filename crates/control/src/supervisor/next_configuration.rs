@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use weir_config::snapshot::{AfterFirstProbes, Member, NOBODY, Pool, Snapshot};
+use weir_config::snapshot::{AfterFirstProbes, Member, MemberChanges, NOBODY, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
@@ -66,7 +66,7 @@ pub(super) struct NextConfiguration {
     /// The configurations that are not in force; none: the active one with other addresses, or the first one.
     pub(super) configurations: PendingVersions,
     /// The pools whose members differ from those in force, if nothing else does: they become active one by one.
-    pub(super) pools: Option<Vec<usize>>,
+    pub(super) pools: Option<Vec<MemberChanges>>,
     /// The waits of all pools that are not active yet.
     pub(super) waits: HashMap<Arc<str>, PoolWait>,
     /// The beginning of the first wait in the series of configurations that replaced each other.
@@ -106,7 +106,7 @@ impl NextConfiguration {
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         configurations: PendingVersions,
-        pools: Option<Vec<usize>>,
+        pools: Option<Vec<MemberChanges>>,
         before: Option<&Self>,
     ) -> Self {
         let now = Instant::now();
@@ -125,7 +125,7 @@ impl NextConfiguration {
             (Arc::clone(&pool.name), wait)
         };
         let waits = match &pools {
-            Some(pools) => pools.iter().map(|index| wait_of(&snapshot.pools[*index])).collect(),
+            Some(pools) => pools.iter().map(|it| wait_of(&snapshot.pools[it.pool])).collect(),
             None => snapshot.pools.iter().map(wait_of).collect(),
         };
         Self { snapshot, configurations, pools, waits, began, awaited: 1, not_before: now, tell_at }
@@ -489,6 +489,10 @@ mod tests {
         pools: Option<Vec<usize>>,
         before: Option<&NextConfiguration>,
     ) -> NextConfiguration {
+        let nothing = pool("nothing", &[], &[]);
+        let changes =
+            |index: usize| MemberChanges::between(index, &nothing, &snapshot.pools[index]);
+        let pools = pools.map(|pools| pools.into_iter().filter_map(changes).collect());
         NextConfiguration::new(snapshot, PendingVersions::default(), pools, before)
     }
 

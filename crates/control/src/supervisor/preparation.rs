@@ -332,7 +332,7 @@ impl VersionsInStoring {
                     false => members::of(&configuration, at),
                 };
                 if let Some(found) = found {
-                    at.prepare_members(found.snapshot, Some(configuration));
+                    at.prepare_members(found, Some(configuration));
                     return true;
                 }
                 bound(&configuration, at)

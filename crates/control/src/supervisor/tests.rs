@@ -10,6 +10,7 @@ use weir_config::snapshot::{Member, MonitorKind};
 use weir_core::monitor::Health;
 use weir_exchange::termination::Termination;
 
+use super::members::OtherMembers;
 use super::*;
 use crate::events::testing::Captured;
 use crate::testing::{PATIENCE, eventually};
@@ -569,7 +570,7 @@ fn two_pools(listen: [u16; 2], members: [SocketAddr; 2], first_probes: &str) -> 
 }
 
 /// The active snapshot with other addresses for some pools: the effect of a changed name, without a name server.
-fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapshot {
+fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> OtherMembers {
     let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
     for (index, addresses) in pools {
         let pool = Arc::make_mut(&mut snapshot.pools[*index]);
@@ -581,7 +582,7 @@ fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapsho
         };
         pool.members = addresses.iter().map(member).collect();
     }
-    snapshot
+    OtherMembers::of(snapshot, supervisor)
 }
 
 /// Lets the supervisor apply first probes until the condition holds, while a pool still waits for its own.
@@ -613,7 +614,8 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     let file = files.config(&two_pools(listen, [one, one], "{ wait: 10m }"));
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
-    supervisor.prepare_members(renamed(&supervisor, &[(0, &[slow]), (1, &[two])]), None);
+    let both = renamed(&supervisor, &[(0, &[slow]), (1, &[two])]);
+    supervisor.prepare_members(both, None);
     wait_until(&mut supervisor, "its new address is up", async || {
         ask(socket(listen[1]), "/").await.ends_with("two")
     })
@@ -647,7 +649,8 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let listen = free_port();
     let file = files.config(&patient(listen, &[one], ""));
     let mut supervisor = Supervisor::start(&file, NameServers::System, events).await.unwrap();
-    supervisor.prepare_members(renamed(&supervisor, &[(0, &[two, silent])]), None);
+    let other = renamed(&supervisor, &[(0, &[two, silent])]);
+    supervisor.prepare_members(other, None);
     // The silent member would keep it for ten minutes.
     tokio::time::timeout(PATIENCE, supervisor.wait()).await.expect("it does not wait for all");
     assert!(ask(socket(listen), "/").await.ends_with("two"));

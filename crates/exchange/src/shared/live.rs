@@ -39,7 +39,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use former::Former;
 use members::PoolBuildFacts;
-use weir_config::snapshot::{Address, KeyLimit, KeyMeasure, RuleName, Snapshot, VirtualServer};
+use weir_config::snapshot::{
+    Address, KeyLimit, KeyMeasure, MemberChanges, RuleName, Snapshot, VirtualServer,
+};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::ResponseTime;
 use weir_core::keyed_hash::KeyedHash;
@@ -479,17 +481,35 @@ impl LiveTable {
         changed: &[usize],
         outside: &Environment,
     ) -> Self {
+        let changes = changed.iter().filter_map(|&index| {
+            let (before, after) = (&self.pools[index].settings, &snapshot.pools[index]);
+            MemberChanges::between(index, before, after)
+        });
+        let changes: Vec<MemberChanges> = changes.collect();
+        self.with_changes(snapshot, &changes, outside)
+    }
+
+    /// As [`Self::with_members`], with what has changed: the members that stay are not compared.
+    pub fn with_changes(
+        &self,
+        snapshot: Arc<Snapshot>,
+        changes: &[MemberChanges],
+        outside: &Environment,
+    ) -> Self {
         let making = PoolBuildFacts { is_keyed: is_keyed(&snapshot), workers: self.workers };
         let mut pools = self.pools.clone();
-        for &index in changed {
-            let settings = &snapshot.pools[index];
-            pools[index] = Arc::new(self.pools[index].changed_to(settings, &self.departed, making));
+        for changes in changes {
+            let (before, settings) = (&self.pools[changes.pool], &snapshot.pools[changes.pool]);
+            let after = before.changed_to(settings, changes, &self.departed, making);
+            pools[changes.pool] = Arc::new(after);
         }
         if snapshot.data_plane.member_histograms {
-            keep_times(changed.iter().map(|index| &pools[*index]), Some(self.workers));
+            let new = changes.iter().flat_map(|it| it.new_ones(&pools[it.pool].members));
+            new.for_each(|member| member.keep_times(Some(self.workers)));
         }
-        let has_other_labels = |index: &&usize| !self.pools[**index].has_labels_of(&pools[**index]);
-        let relabelled: Vec<usize> = changed.iter().filter(has_other_labels).copied().collect();
+        let indexes = changes.iter().map(|changes| changes.pool);
+        let has_other_labels = |index: &usize| !self.pools[*index].has_labels_of(&pools[*index]);
+        let relabelled: Vec<usize> = indexes.filter(has_other_labels).collect();
         let stickies = self.stickies.with_members(&snapshot, &relabelled, outside);
         Self {
             virtual_servers: self.virtual_servers.clone(),
@@ -500,7 +520,7 @@ impl LiveTable {
             logins: self.logins.clone(),
             rules: self.rules.clone(),
             waf_rules: self.waf_rules.clone(),
-            departed: self.departed.after(&self.pools, &pools, changed),
+            departed: self.departed.after(&self.pools, &pools, changes),
             generation: self.generation + 1,
             workers: self.workers,
             pools,

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use weir_config::snapshot::{Address, KeyLimit};
+use weir_config::snapshot::{Address, KeyLimit, MemberChanges};
 
 use super::{LiveMember, LivePool, LiveTable, LiveVirtualServer, PoolMembers};
 use crate::shared::shared_table::KeyedLimit;
@@ -52,22 +52,21 @@ impl RemovedObjects {
         self.members().filter(|member| Arc::ptr_eq(&member.pool, pool))
     }
 
-    /// The removed objects after a change of the members of some pools, by their indexes.
+    /// The removed objects after changes of the members of some pools.
     pub(super) fn after(
         &self,
         before: &[Arc<PoolMembers>],
         now: &[Arc<PoolMembers>],
-        changed: &[usize],
+        changes: &[MemberChanges],
     ) -> Self {
-        let others = changed.iter().filter(|index| {
-            let (before, now) = (&before[**index], &now[**index]);
+        let others = changes.iter().filter(|changes| {
+            let (before, now) = (&before[changes.pool], &now[changes.pool]);
             !before.members.are(&now.members)
         });
-        let changed: Vec<usize> = others.copied().collect();
-        let present: HashSet<*const LiveMember> =
-            changed.iter().flat_map(|index| &now[*index].members).map(Arc::as_ptr).collect();
-        let left = changed.iter().flat_map(|index| before[*index].members.iter().cloned());
-        let gone = self.members().chain(left);
+        let new = others.clone().flat_map(|changes| changes.new_ones(&now[changes.pool].members));
+        let present: HashSet<*const LiveMember> = new.map(Arc::as_ptr).collect();
+        let left = others.flat_map(|changes| changes.former(&before[changes.pool].members));
+        let gone = self.members().chain(left.cloned());
         let gone = gone.filter(|member| !present.contains(&Arc::as_ptr(member)));
         Self {
             virtual_servers: self.virtual_servers.clone(),

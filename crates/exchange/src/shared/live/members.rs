@@ -1,11 +1,11 @@
 //! The members of a pool in force.
 
 use std::collections::HashMap;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock, RwLock};
 
-use weir_config::snapshot::{Address, Balance, Member, Pool, same_ends};
+use weir_config::snapshot::{Address, Balance, Member, MemberChanges, Pool};
 use weir_core::balance::{MaglevTable, NamedMember, ResponseTime};
 use weir_core::monitor::{Health, Passive};
 
@@ -28,6 +28,8 @@ pub struct PoolMembers {
     /// Maps keys of requests to members, if balancing needs it.
     pub maglev: Option<Arc<MaglevTable>>,
     labels: Arc<Labels>,
+    /// The places of the members that were not in force before, or with other settings.
+    new: Vec<Range<usize>>,
 }
 
 /// State of the members of a pool, in their order. Copies share it.
@@ -98,50 +100,52 @@ impl PoolMembers {
         };
         let members = settings.members.iter().map(one).collect();
         let maglev = is_keyed(settings, making).then(|| maglev(settings));
-        Self { pool: live, settings: Arc::clone(settings), members, maglev, labels }
+        let new = std::iter::once(0..settings.members.len()).collect();
+        Self { pool: live, settings: Arc::clone(settings), members, maglev, labels, new }
     }
 
-    /// The members after a change of this pool's members alone. Members that stay keep their state; one that had left, and
-    /// is still in use, comes back. The cost is that of the members that are not at the same place counted from either end.
+    /// The members after these changes of this pool's members alone. Members that stay keep their state; one that had left,
+    /// and is still in use, comes back. The cost is that of the changes, and of a pointer for each member if some have other
+    /// places.
     pub(super) fn changed_to(
         &self,
         settings: &Arc<Pool>,
+        changes: &MemberChanges,
         departed: &RemovedObjects,
         making: PoolBuildFacts,
     ) -> Self {
-        let (first, last) = same_ends(&self.settings.members, &settings.members);
-        let is_same = first == self.members.len() && first == settings.members.len();
+        let is_same = changes.keep_places(&self.settings, settings);
         let members = match is_same {
             true => self.members.clone(),
-            false => self.moved_to(settings, (first, last), departed, making),
+            false => self.moved_to(settings, changes, departed, making),
         };
         // Their labels are their addresses.
         let labels = if is_same { Arc::clone(&self.labels) } else { Arc::default() };
         let is_drawn_alike = || {
-            let weights = self.settings.members.iter().map(|member| member.weight);
-            is_same && weights.eq(settings.members.iter().map(|member| member.weight))
+            let (before, after) = (&self.settings.members, &settings.members);
+            is_same && changes.are_alike(before, after, |one, other| one.weight == other.weight)
         };
         let maglev = match &self.maglev {
             Some(table) if is_drawn_alike() => Some(Arc::clone(table)),
             _ => is_keyed(settings, making).then(|| maglev(settings)),
         };
-        let pool = Arc::clone(&self.pool);
-        Self { pool, settings: Arc::clone(settings), members, maglev, labels }
+        let (pool, new) = (Arc::clone(&self.pool), changes.new_places());
+        Self { pool, settings: Arc::clone(settings), members, maglev, labels, new }
     }
 
-    /// The state of other members. `first`, `last`: so many stay at their places at the beginning and at the end.
+    /// The state of other members.
     fn moved_to(
         &self,
         settings: &Arc<Pool>,
-        (first, last): (usize, usize),
+        changes: &MemberChanges,
         departed: &RemovedObjects,
         making: PoolBuildFacts,
     ) -> LiveMembers {
-        let between = first..self.members.len() - last;
+        let former = changes.former(&self.members);
         let moved: HashMap<&Address, &Arc<LiveMember>> =
-            self.members[between].iter().map(|live| (&live.address, live)).collect();
-        let new = &settings.members[first..settings.members.len() - last];
-        let is_any_new = new.iter().any(|member| !moved.contains_key(&member.address));
+            former.map(|live| (&live.address, live)).collect();
+        let mut new = changes.new_ones(&settings.members);
+        let is_any_new = new.any(|member| !moved.contains_key(&member.address));
         let gone: HashMap<Address, Arc<LiveMember>> = match is_any_new {
             true => departed.members_of(&self.pool).map(|it| (it.address.clone(), it)).collect(),
             false => HashMap::new(),
@@ -158,17 +162,17 @@ impl PoolMembers {
                 None => new_member(&self.pool, settings, member, making.workers),
             }
         };
-        let mut members = Vec::with_capacity(settings.members.len());
-        members.extend(self.members[..first].iter().cloned());
-        members.extend(new.iter().map(one));
-        members.extend(self.members[self.members.len() - last..].iter().cloned());
+        let members = changes.applied(&self.members, |_, places, members| {
+            members.extend(settings.members[places].iter().map(one));
+        });
         members.into_iter().collect()
     }
 
     /// A copy with other state, for a dry run. `pool`: the copy of the pool.
     pub(super) fn with_state(&self, pool: Arc<LivePool>, members: LiveMembers) -> Self {
         let (settings, maglev) = (Arc::clone(&self.settings), self.maglev.clone());
-        Self { pool, settings, members, maglev, labels: Arc::clone(&self.labels) }
+        let (labels, new) = (Arc::clone(&self.labels), self.new.clone());
+        Self { pool, settings, members, maglev, labels, new }
     }
 
     /// The index of the member with this label.
@@ -185,12 +189,16 @@ impl PoolMembers {
         Arc::ptr_eq(&self.labels, &other.labels)
     }
 
-    /// The members are in force: one without monitors counts as up.
+    /// The members are in force: one without monitors counts as up. Those that were in force before, with the same settings,
+    /// are not looked at.
     pub fn enter_into_force(&self, now_ms: u64) {
-        let members = self.settings.members.iter().zip(&self.members);
         let monitors = &self.settings.monitors;
-        for (_, live) in members.filter(|(it, _)| it.monitors(monitors).is_empty()) {
-            live.set_health(Health::Up, now_ms);
+        for places in &self.new {
+            let members = self.settings.members[places.clone()].iter();
+            let members = members.zip(&self.members[places.clone()]);
+            for (_, live) in members.filter(|(it, _)| it.monitors(monitors).is_empty()) {
+                live.set_health(Health::Up, now_ms);
+            }
         }
     }
 
