@@ -464,7 +464,7 @@ impl Trial<'_> {
 
     /// Notes a request that was inspected and whose response is inspected too.
     fn note_judged(&self, exchange: &Exchange, dry: &mut DryEdge<'_, DecisionWitness<'_>>) {
-        let judged = match exchange.inspection_state.as_deref() {
+        let judged = match exchange.inspection.state() {
             Some(InspectionState::Passed(_, _, judged) | InspectionState::Passing(_, judged)) => {
                 judged
             }
@@ -488,12 +488,12 @@ fn leave_body_out(
     remarks: &mut Vec<String>,
 ) {
     if matches!(
-        exchange.inspection_state.as_deref(),
+        exchange.inspection.state(),
         Some(InspectionState::Reading(_) | InspectionState::Following(_))
     ) {
         remarks.push("its body was not kept: the firewall is not asked about it again".into());
     }
-    let is_read = matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Reading(_)));
+    let is_read = matches!(exchange.inspection.state(), Some(InspectionState::Reading(_)));
     if !is_read && !exchange.ends.is_over() && exchange.takes_body() {
         exchange.client_data(dry, (b"", &Pieces::part(0)), End::No);
     }

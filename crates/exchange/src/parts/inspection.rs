@@ -67,6 +67,82 @@ impl InspectionState {
     }
 }
 
+/// The inspection of an exchange: of its request ([`crate::transaction::request_inspection`]), then of its response
+/// ([`crate::transaction::response_inspection`]).
+pub struct ExchangeInspection {
+    /// Its state; `None`: there is nothing to inspect, or nothing more.
+    state: Option<Box<InspectionState>>,
+}
+
+impl ExchangeInspection {
+    /// There is nothing to inspect.
+    pub const NONE: Self = Self { state: None };
+
+    /// In this state.
+    pub fn of(state: Option<InspectionState>) -> Self {
+        Self { state: state.map(Box::new) }
+    }
+
+    /// Whether there is nothing to inspect, or nothing more.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Its state.
+    #[inline]
+    pub fn state(&self) -> Option<&InspectionState> {
+        self.state.as_deref()
+    }
+
+    /// Its state, mutable.
+    pub fn state_mut(&mut self) -> Option<&mut InspectionState> {
+        self.state.as_deref_mut()
+    }
+
+    /// It is in this state from now on.
+    pub fn set(&mut self, state: InspectionState) {
+        self.state = Some(Box::new(state));
+    }
+
+    /// Takes its state: nothing more is inspected.
+    #[inline]
+    pub fn take(&mut self) -> Option<InspectionState> {
+        self.state.take().map(|state| *state)
+    }
+
+    /// As [`Self::take`], if the state is such.
+    pub fn take_if(
+        &mut self,
+        is_such: impl FnOnce(&InspectionState) -> bool,
+    ) -> Option<InspectionState> {
+        self.state.take_if(|state| is_such(state)).map(|state| *state)
+    }
+
+    /// Whether the body of the request is held until it is judged.
+    pub fn holds_request(&self) -> bool {
+        matches!(self.state(), Some(InspectionState::Reading(_)))
+    }
+
+    /// Whether the body of the request is held until it is judged, or will be if rules read it.
+    pub fn may_hold_request(&self) -> bool {
+        match self.state() {
+            Some(InspectionState::Reading(_)) => true,
+            Some(InspectionState::Judging(judging)) => {
+                matches!(judging.of, InspectedPart::Head(announced) if announced.has_body())
+                    && judging.terms.holds_bodies()
+            }
+            _ => false,
+        }
+    }
+
+    /// The held response; `None`: none is held.
+    #[inline]
+    pub fn response(&self) -> Option<&HeldResponse> {
+        self.state().and_then(InspectionState::response)
+    }
+}
+
 /// A request or a response whose inspection takes more than a turn.
 pub struct LongInspection {
     /// The inspection.

@@ -35,6 +35,7 @@ pub struct TransactionEnds {
 
 impl TransactionEnds {
     /// Whether the transaction has ended.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.over.is_some()
     }

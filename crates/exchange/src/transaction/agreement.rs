@@ -10,7 +10,6 @@ use crate::parts::websocket::{Handshake, write_accept};
 use crate::shared::counters::count_status;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::keep_cookies;
-use crate::transaction::request_inspection;
 use crate::transaction::tracing::note_member_status;
 
 impl Exchange {
@@ -24,7 +23,7 @@ impl Exchange {
         self.ends.response_began(at, &mut self.request, head.status, false);
         count_status!(self.ends.server.counters, head.status);
         // The following bytes are not a response.
-        request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
+        self.inspection.leave(at, &self.ends.server);
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         let codings = &mut self.filters.codings;

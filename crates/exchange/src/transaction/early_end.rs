@@ -4,13 +4,12 @@ use weir_core::policy::{Decision, End};
 use weir_http::edits::FieldEdits;
 
 use crate::edge::Edge;
-use crate::parts::inspection::InspectionState;
+use crate::parts::inspection::ExchangeInspection;
 use crate::parts::request_decisions::EndWithoutMember;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::weir_response::{ExchangeEnd, WeirResponse};
 use crate::termination::Termination;
 use crate::transaction::inspection_results::end_of_blocked;
-use crate::transaction::request_inspection::take_block;
 
 impl EndWithoutMember {
     /// The end of the exchange; `None`: it ends otherwise. `decision`: that of the policies.
@@ -18,7 +17,7 @@ impl EndWithoutMember {
         self,
         at: &mut impl Edge,
         ends: &TransactionEnds,
-        inspection_state: &mut Option<Box<InspectionState>>,
+        inspection: &mut ExchangeInspection,
         decision: &'d mut Decision,
     ) -> Option<ExchangeEnd<'d>> {
         let server = &*ends.server;
@@ -39,7 +38,7 @@ impl EndWithoutMember {
                 Some(ExchangeEnd::Response(response))
             }
             Self::Blocked => {
-                let block = take_block(inspection_state)?;
+                let block = inspection.take_block()?;
                 Some(end_of_blocked(&block, ends, at.tools()).meant())
             }
             Self::Failed => respond(500, Termination::PolicyFailed, FieldEdits::NONE),

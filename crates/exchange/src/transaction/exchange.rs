@@ -4,7 +4,7 @@
 use weir_http::message::Framing;
 
 use crate::parts::encoding::Filters;
-use crate::parts::inspection::{InspectedPart, InspectionState};
+use crate::parts::inspection::ExchangeInspection;
 use crate::parts::pace::Patience;
 use crate::parts::phase::Phase;
 use crate::parts::reply::Reply;
@@ -33,8 +33,8 @@ pub struct Exchange {
     pub response_framing: Framing,
     /// The client has ended its side of the stream. This matters if the exchange becomes a tunnel.
     pub client_ended: bool,
-    /// State of the inspection by the web application firewall; `None`: nothing to inspect.
-    pub inspection_state: Option<Box<InspectionState>>,
+    /// The inspection by the web application firewall.
+    pub inspection: ExchangeInspection,
     /// The response so far, if the request is weir's own; `None`: it is a client's.
     pub reply: Option<Box<Reply>>,
     /// The stages that are left before it gets a member.
@@ -54,23 +54,6 @@ impl Exchange {
     }
 }
 
-/// Whether the body of the request is held until it is judged.
-pub fn is_judged_whole(inspection_state: Option<&InspectionState>) -> bool {
-    matches!(inspection_state, Some(InspectionState::Reading(_)))
-}
-
-/// Whether the body of the request is held until it is judged, or will be if rules read it.
-pub fn may_be_judged_whole(exchange: &Exchange) -> bool {
-    match exchange.inspection_state.as_deref() {
-        Some(InspectionState::Reading(_)) => true,
-        Some(InspectionState::Judging(judging)) => {
-            matches!(judging.of, InspectedPart::Head(announced) if announced.has_body())
-                && judging.terms.holds_bodies()
-        }
-        _ => false,
-    }
-}
-
 /// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
     matches!(exchange.ends.phase, Phase::Before(WaitState::ForBody))
@@ -79,6 +62,5 @@ pub fn is_held_now(exchange: &Exchange) -> bool {
 /// Whether the body of the request waits for the verdict on the head of the response: its first bytes have yet to show whether it
 /// is that of a gRPC call, which the verdict is needed for.
 pub fn is_held_up(exchange: &Exchange) -> bool {
-    let response = exchange.inspection_state.as_deref().and_then(InspectionState::response);
-    response.is_some_and(|response| response.facts.look.is_some())
+    exchange.inspection.response().is_some_and(|response| response.facts.look.is_some())
 }

@@ -17,7 +17,6 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::keep_cookies;
-use crate::transaction::request_inspection;
 use crate::transaction::subrequest::unawaited_ended;
 
 impl Exchange {
@@ -45,7 +44,7 @@ impl Exchange {
         if self.reply.is_some() {
             return self.end(at, termination, NextClientState::Subrequest);
         }
-        request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
+        self.inspection.leave(at, &self.ends.server);
         self.ends.phase.drop_held();
         if self.ends.phase.begun().is_some() {
             return self.truncate(at, termination);
@@ -174,7 +173,7 @@ impl Exchange {
                 (StreamEnd::of_broken(termination), NextClientState::Subrequest)
             }
             None => {
-                request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
+                self.inspection.leave(at, &self.ends.server);
                 self.ends.count_request(at);
                 if self.ends.phase.begun().is_some_and(Begun::is_held) {
                     // Nothing of a held response was sent.

@@ -10,8 +10,8 @@ use crate::local::table::LocalServer;
 use crate::parts::end::OwnedEnd;
 use crate::parts::held_memory::HeldBody;
 use crate::parts::inspection::{
-    AnnouncedBody, Block, BodyInspection, GrpcCallCheck, InspectionState, PassedInspection,
-    StreamedInspection, Terms,
+    AnnouncedBody, Block, BodyInspection, ExchangeInspection, GrpcCallCheck, InspectionState,
+    PassedInspection, StreamedInspection, Terms,
 };
 use crate::parts::inspection_report::{InspectionOutcome, InspectionReport};
 use crate::parts::notice::Notice;
@@ -208,10 +208,10 @@ impl PassedBody {
     }
 
     /// The body waits for a member.
-    pub fn wait(self, inspection_state: &mut Option<Box<InspectionState>>, request: &mut Request) {
+    pub fn wait(self, exchange_inspection: &mut ExchangeInspection, request: &mut Request) {
         let Self { body, end, judged } = self;
         request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
-        *inspection_state = Some(Box::new(InspectionState::Passed(body, end, judged)));
+        exchange_inspection.set(InspectionState::Passed(body, end, judged));
     }
 }
 

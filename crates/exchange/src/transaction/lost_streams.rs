@@ -5,7 +5,6 @@ use weir_http::message::Framing;
 
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::failure::{Loss, MemberFailure, Progress};
-use crate::parts::inspection::InspectionState;
 use crate::parts::notice::Notice;
 use crate::parts::phase::Begun;
 use crate::parts::transaction_ends::{NextClientState, TransactionEnds};
@@ -99,11 +98,7 @@ impl Exchange {
 pub fn is_whole_with_its_head(exchange: &Exchange) -> bool {
     let framing = match exchange.ends.phase.begun() {
         Some(Begun::Sent) => Some(exchange.response_framing),
-        Some(Begun::Judging) => exchange
-            .inspection_state
-            .as_deref()
-            .and_then(InspectionState::response)
-            .map(|it| it.head.framing),
+        Some(Begun::Judging) => exchange.inspection.response().map(|it| it.head.framing),
         Some(Begun::Held) | None => None,
     };
     framing.is_some_and(Framing::is_empty) && exchange.ends.caller.stream().is_none()

@@ -7,7 +7,6 @@ use crate::parts::pieces::Pieces;
 use crate::parts::request::Request;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::request_inspection::take_judged_body;
 use crate::transaction::stages;
 
 impl Request {
@@ -32,8 +31,7 @@ impl Exchange {
         if !self.dispatch(at) || self.ends.is_over() {
             return;
         }
-        if let Some((bytes, end)) = take_judged_body(&mut self.inspection_state, &mut self.request)
-        {
+        if let Some((bytes, end)) = self.inspection.take_judged_body(&mut self.request) {
             self.send_body(at, (&bytes[..], &Pieces::whole(bytes.len())), end.get());
             if !self.request.is_whole() && !self.ends.is_over() {
                 self.request_goes_on(at);
@@ -77,8 +75,7 @@ impl Exchange {
                 self.patience.watch_leaving_client(at, &mut self.ends);
             }
         } else {
-            let inspection_state = self.inspection_state.as_deref();
-            self.patience.await_more_of_request(at, &mut self.ends, inspection_state);
+            self.patience.await_more_of_request(at, &mut self.ends, &self.inspection);
         }
         if self.ends.is_over() {
             return;

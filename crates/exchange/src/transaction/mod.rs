@@ -52,7 +52,6 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
 use crate::transaction::tunnel::Tunnel;
-use crate::transaction::verdict_waits::inspection_returned;
 
 /// An open transaction: a request, a relayed connection, or a tunnel.
 pub enum Transaction {
@@ -267,7 +266,7 @@ impl Transaction {
     /// An inspection is back that was elsewhere.
     pub fn inspection_returned(&mut self, at: &mut impl Edge, job: InspectionJob) {
         if let Self::Http(exchange) = self
-            && inspection_returned(exchange.inspection_state.as_deref_mut(), job)
+            && exchange.inspection.returned(job)
         {
             exchange.resume(at);
         }

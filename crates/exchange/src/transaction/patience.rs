@@ -1,7 +1,7 @@
 //! Timeouts of both sides of an exchange.
 
 use crate::edge::{Edge, Lag, Side};
-use crate::parts::inspection::InspectionState;
+use crate::parts::inspection::{ExchangeInspection, InspectionState};
 use crate::parts::pace::{Pace, Patience};
 use crate::parts::phase::Begun;
 use crate::parts::request::Request;
@@ -23,10 +23,10 @@ impl Patience {
         self,
         at: &mut impl Edge,
         ends: &mut TransactionEnds,
-        inspection_state: Option<&InspectionState>,
+        inspection: &ExchangeInspection,
     ) {
         let mut until_ms = at.turn().now_ms() + self.pace.client_timeout_ms(&ends.server);
-        if let Some(InspectionState::Reading(reading)) = inspection_state {
+        if let Some(InspectionState::Reading(reading)) = inspection.state() {
             // A held body must be complete at some time, or it would occupy memory forever.
             until_ms = until_ms.min(reading.until_ms);
         }
@@ -39,9 +39,9 @@ impl Patience {
         self,
         at: &mut impl Edge,
         ends: &mut TransactionEnds,
-        inspection_state: Option<&InspectionState>,
+        inspection: &ExchangeInspection,
     ) {
-        self.await_request(at, ends, inspection_state);
+        self.await_request(at, ends, inspection);
         if (self.pace, ends.phase.begun()) == (Pace::Sparse, Some(Begun::Sent)) {
             let until_ms = at.turn().now_ms() + self.pace.response_body_timeout_ms(&ends.server);
             ends.set_member_deadline(at, until_ms);

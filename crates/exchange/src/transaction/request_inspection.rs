@@ -27,8 +27,9 @@ use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::held_response::after_request;
 use crate::parts::inspection::{
-    AnnouncedBody, Block, BodyInspection, GrpcCallCheck, InspectedPart, InspectionState,
-    LongInspection, PassedInspection, ResponseInspection, StreamedInspection, Terms,
+    AnnouncedBody, Block, BodyInspection, ExchangeInspection, GrpcCallCheck, InspectedPart,
+    InspectionState, LongInspection, PassedInspection, ResponseInspection, StreamedInspection,
+    Terms,
 };
 use crate::parts::inspection_report::InspectionOutcome;
 use crate::parts::pace::{Pace, Patience};
@@ -40,27 +41,25 @@ use crate::parts::stages::{Stage, Stages, Wait};
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
 use crate::parts::witness::Step;
-use crate::transaction::exchange::is_judged_whole;
 use crate::transaction::inspection_results::{
     AfterHead, after_head, conclude, read, settle, settle_body, settle_head, tell,
 };
-use crate::transaction::long_inspection;
 use crate::transaction::request_id::name_inspected;
 use crate::transaction::verdict_waits;
 
 /// Inspects the head of a request as the member will receive it; and the whole request if its body is not inspected.
-/// Gives the request a number if it has no id. Returns the state of the inspection, if any is left.
+/// Gives the request a number if it has no id. Returns what is left of the inspection.
 pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
     (number, context): (&mut u64, Option<&RequestContext>),
     (opened, forms): (Option<&UnsealedCookies>, Forms),
-) -> Option<Box<InspectionState>> {
-    let waf = arrival.server.waf.as_ref()?;
+) -> ExchangeInspection {
+    let Some(waf) = &arrival.server.waf else { return ExchangeInspection::NONE };
     let mode = decision.inspection.unwrap_or(waf.mode);
     let engine_mode = match mode {
-        WafMode::Off => return None,
+        WafMode::Off => return ExchangeInspection::NONE,
         WafMode::Detect => inspection::Mode::Detect,
         WafMode::Block => inspection::Mode::Block,
     };
@@ -89,7 +88,7 @@ pub fn inspect_head(
                 decision.request.fields.remove(b"Expect");
             }
             let judging = LongInspection::new(unfinished, terms, InspectedPart::Head(announced));
-            return Some(Box::new(InspectionState::Judging(Box::new(judging))));
+            return ExchangeInspection::of(Some(InspectionState::Judging(Box::new(judging))));
         }
     };
     let found = match after_head(at, announced, &terms, inspection, verdict) {
@@ -97,21 +96,20 @@ pub fn inspect_head(
             if terms.holds_bodies() {
                 decision.request.fields.remove(b"Expect");
             }
-            return Some(Box::new(read(at, announced, (inspection, terms))));
+            return ExchangeInspection::of(Some(read(at, announced, (inspection, terms))));
         }
         AfterHead::More(unfinished) => {
             // Its body is not held, so the member gets to know what its client awaits.
             announced.is_awaited = false;
             let judging = LongInspection::new(unfinished, terms, InspectedPart::Request(announced));
-            return Some(Box::new(InspectionState::Judging(Box::new(judging))));
+            return ExchangeInspection::of(Some(InspectionState::Judging(Box::new(judging))));
         }
         AfterHead::Judged(inspection, verdict) => (inspection, verdict),
     };
-    let inspection_state = match settle_head(at, server, announced, found, terms) {
+    ExchangeInspection::of(match settle_head(at, server, announced, found, terms) {
         Err(block) => Some(InspectionState::Blocked(block)),
-        Ok(inspection_state) => inspection_state,
-    };
-    inspection_state.map(Box::new)
+        Ok(state) => state,
+    })
 }
 
 fn options(at: &mut impl Edge, waf: &Waf, mode: inspection::Mode) -> Options {
@@ -202,141 +200,10 @@ fn is_cookie(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"Cookie")
 }
 
-/// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far.
-pub fn leave(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    server: &Rc<LocalServer>,
-) {
-    let Some(inspection_state) = inspection_state.take() else { return };
-    match *inspection_state {
-        InspectionState::Judging(judging) => verdict_waits::leave(server, at, *judging),
-        InspectionState::Reading(reading) => {
-            let BodyInspection { mut inspection, terms, .. } = *reading;
-            inspection.leave_body_out();
-            tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
-        }
-        InspectionState::Following(following) => {
-            let StreamedInspection { mut inspection, terms, .. } = *following;
-            inspection.leave_body_out();
-            tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
-        }
-        InspectionState::Calling(calling) => {
-            let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
-            conclude(at, server, &terms, inspection, verdict);
-        }
-        InspectionState::Passed(_, _, Some(judged)) | InspectionState::Passing(_, Some(judged)) => {
-            report_passed_inspection(at, server, *judged);
-        }
-        InspectionState::Answering(answering) => {
-            let ResponseInspection { inspection, terms, response } = *answering;
-            let unjudged = response.facts.unjudged;
-            report_passed_inspection(at, server, PassedInspection { inspection, terms, unjudged });
-        }
-        InspectionState::Passed(_, _, None)
-        | InspectionState::Passing(_, None)
-        | InspectionState::Blocked(_) => {}
-    }
-}
-
 /// Logs a request that has no response to inspect.
 fn report_passed_inspection(at: &mut impl Edge, server: &LocalServer, judged: PassedInspection) {
     let PassedInspection { inspection, terms, unjudged } = judged;
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
-}
-
-/// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it. `client_version`: that of
-/// the client.
-pub fn pass(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    ends: &mut TransactionEnds,
-    (patience, client_version): (Patience, Version),
-) -> StageResult {
-    debug_assert!(is_judged_whole(inspection_state.as_deref()), "otherwise nothing ends the wait");
-    if let Some(InspectionState::Reading(reading)) = inspection_state.as_deref_mut() {
-        let is_awaited = std::mem::take(&mut reading.is_awaited);
-        patience.await_request(at, ends, inspection_state.as_deref());
-        if is_awaited {
-            ends.send_continue(at, client_version);
-        }
-    }
-    StageResult::Wait(Wait::Body)
-}
-
-/// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit. `None`: more is awaited. An
-/// inspection that needs another turn is added to the stages.
-pub fn hold(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    (ends, patience): (&mut TransactionEnds, Patience),
-    (request, stages): (&mut Request, &mut Stages),
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) -> Option<StageResult> {
-    let Some(InspectionState::Reading(reading)) = inspection_state.as_deref_mut() else {
-        return None;
-    };
-    let limit = reading.take(pieces.of(input), at.tools().offloaded.turn);
-    let is_let_go = !reading.inspection.needs_body();
-    request.receive(!matches!(end, End::No));
-    if !request.is_whole() || ends.is_client_behind(at) {
-        patience.await_request(at, ends, inspection_state.as_deref());
-    } else {
-        ends.clear_client_deadline(at);
-        patience.watch_leaving_client(at, ends);
-    }
-    if !request.is_whole() && limit.is_none() && !is_let_go {
-        ends.give_window(at);
-        return None;
-    }
-    Some(judge(inspection_state, at, ends, (request, stages), limit, end))
-}
-
-/// Judges a request with the body that has arrived.
-fn judge(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    ends: &mut TransactionEnds,
-    (request, stages): (&mut Request, &mut Stages),
-    limit: Option<Limit>,
-    end: End<'_>,
-) -> StageResult {
-    let Some(InspectionState::Reading(reading)) = inspection_state.take().map(|it| *it) else {
-        return StageResult::On;
-    };
-    ends.phase.park(WaitState::No);
-    let unread = reading.unread(limit);
-    let BodyInspection { inspection, terms, body, decoding, .. } = *reading;
-    let step = match unread {
-        Some(unread) => {
-            debug_assert!(request.is_whole() || limit.is_some(), "it is not let go");
-            judge_unread(inspection, unread, at.tools().offloaded.turn)
-        }
-        None => end_body(at, inspection, limit, request.is_whole()),
-    };
-    match step {
-        inspection::Step::Done(inspection, verdict) => {
-            drop(decoding);
-            let found = (inspection, verdict);
-            let held = (body, OwnedEnd::of(end));
-            match settle_body(at, &ends.server, found, terms, held) {
-                Ok(passed) => {
-                    passed.wait(inspection_state, request);
-                    StageResult::On
-                }
-                Err(block) => StageResult::BlockBody(block),
-            }
-        }
-        inspection::Step::More(unfinished) => {
-            let of = InspectedPart::Body { body, decoding, end: OwnedEnd::of(end) };
-            let judging = LongInspection::new(unfinished, terms, of);
-            *inspection_state = Some(Box::new(InspectionState::Judging(Box::new(judging))));
-            stages.add_if(Stage::Judge, true);
-            // It goes elsewhere first.
-            long_inspection::pass(inspection_state, at, ends, (request, stages))
-        }
-    }
 }
 
 /// Ends the part of a body that rules inspect, and judges the request: all of it, or the part before a limit, or before it was
@@ -353,108 +220,238 @@ fn end_body(
     inspection::judge(inspection, Question::Body(limit), at.tools().offloaded.turn)
 }
 
-/// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit. Returns
-/// how the request is blocked, if it is: then nothing more of it is forwarded.
-pub fn follow(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    ends: &TransactionEnds,
-    (input, pieces): (&[u8], &Pieces),
-    is_whole: bool,
-) -> Option<Block> {
-    if let Some(InspectionState::Calling(_)) = inspection_state.as_deref() {
-        return follow_call(inspection_state, at, &ends.server, (input, pieces), is_whole);
-    }
-    let Some(InspectionState::Following(following)) = inspection_state.as_deref_mut() else {
-        return None;
-    };
-    let turn = at.tools().offloaded.turn;
-    let limit = following.take(pieces.of(input), turn);
-    if !is_whole && limit.is_none() && following.inspection.needs_body() {
-        return None;
-    }
-    let Some(InspectionState::Following(following)) =
-        inspection_state.take().map(|inspection_state| *inspection_state)
-    else {
-        return None;
-    };
-    let StreamedInspection { inspection, terms, unread, held, decoding, .. } = *following;
-    let step = match unread.is_empty() {
-        true => end_body(at, inspection, limit, is_whole),
-        false => {
-            debug_assert!(is_whole || limit.is_some(), "it is not let go");
-            let unread = UnreadBody::Request { body: Arc::new(unread), from: 0, limit };
-            judge_unread(inspection, unread, turn)
-        }
-    };
-    match step {
-        inspection::Step::Done(inspection, verdict) => {
-            let block = conclude(at, &ends.server, &terms, inspection, verdict);
-            debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
-        }
-        inspection::Step::More(unfinished) => {
-            let held = vec![held, decoding];
-            verdict_waits::continue_without_verdict(ends, at, (unfinished, terms), None, held);
+impl ExchangeInspection {
+    /// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far.
+    pub fn leave(&mut self, at: &mut impl Edge, server: &Rc<LocalServer>) {
+        let Some(state) = self.take() else { return };
+        match state {
+            InspectionState::Judging(judging) => verdict_waits::leave(server, at, *judging),
+            InspectionState::Reading(reading) => {
+                let BodyInspection { mut inspection, terms, .. } = *reading;
+                inspection.leave_body_out();
+                tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
+            }
+            InspectionState::Following(following) => {
+                let StreamedInspection { mut inspection, terms, .. } = *following;
+                inspection.leave_body_out();
+                tell(at, (server, &terms), inspection, InspectionOutcome::Unfinished, 0);
+            }
+            InspectionState::Calling(calling) => {
+                let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
+                conclude(at, server, &terms, inspection, verdict);
+            }
+            InspectionState::Passed(_, _, Some(judged))
+            | InspectionState::Passing(_, Some(judged)) => {
+                report_passed_inspection(at, server, *judged);
+            }
+            InspectionState::Answering(answering) => {
+                let ResponseInspection { inspection, terms, response } = *answering;
+                let unjudged = response.facts.unjudged;
+                report_passed_inspection(
+                    at,
+                    server,
+                    PassedInspection { inspection, terms, unjudged },
+                );
+            }
+            InspectionState::Passed(_, _, None)
+            | InspectionState::Passing(_, None)
+            | InspectionState::Blocked(_) => {}
         }
     }
-    None
-}
 
-/// Looks at the first bytes of a body that its type names a gRPC call. A body that is none was not judged.
-fn follow_call(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    at: &mut impl Edge,
-    server: &LocalServer,
-    (input, pieces): (&[u8], &Pieces),
-    is_whole: bool,
-) -> Option<Block> {
-    let Some(InspectionState::Calling(calling)) = inspection_state.as_deref_mut() else {
-        return None;
-    };
-    let answer = calling.take(pieces.of(input));
-    let is_none = match answer {
-        Call::Yes => false,
-        Call::No => true,
-        Call::Unknown if is_whole => !calling.look.is_empty(),
-        Call::Unknown => return None,
-    };
-    let Some(InspectionState::Calling(calling)) =
-        inspection_state.take().map(|inspection_state| *inspection_state)
-    else {
-        return None;
-    };
-    let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
-    let verdict = if is_none { Verdict::Exceeded(Limit::Body) } else { verdict };
-    match settle(at, server, (inspection, terms), verdict) {
-        Ok(judged) => {
-            let judged = judged.map(|judged| InspectionState::Passing(None, Some(judged)));
-            *inspection_state = judged.map(Box::new);
-            None
+    /// Waits for the body, which is held until it is judged. A client that waits for 100 (Continue) gets it. `client_version`: that of
+    /// the client.
+    pub fn await_body(
+        &mut self,
+        at: &mut impl Edge,
+        ends: &mut TransactionEnds,
+        (patience, client_version): (Patience, Version),
+    ) -> StageResult {
+        debug_assert!(self.holds_request(), "otherwise nothing ends the wait");
+        if let Some(InspectionState::Reading(reading)) = self.state_mut() {
+            let is_awaited = std::mem::take(&mut reading.is_awaited);
+            patience.await_request(at, ends, self);
+            if is_awaited {
+                ends.send_continue(at, client_version);
+            }
         }
-        Err(block) => Some(block),
+        StageResult::Wait(Wait::Body)
     }
-}
 
-/// Takes a held body that was judged, and is forwarded now. `None`: there is none.
-pub fn take_judged_body(
-    inspection_state: &mut Option<Box<InspectionState>>,
-    request: &mut Request,
-) -> Option<(Arc<Vec<u8>>, OwnedEnd)> {
-    let is_passed = |it: &mut Box<InspectionState>| matches!(**it, InspectionState::Passed(..));
-    let InspectionState::Passed(body, end, judged) = *inspection_state.take_if(is_passed)? else {
-        return None;
-    };
-    request.has_long_body_ahead = false;
-    let (bytes, held) = body.into_parts();
-    // The member may be slow: the room for the held body is released when the member has taken it.
-    *inspection_state = Some(Box::new(InspectionState::Passing(Some(held), judged)));
-    Some((bytes, end))
-}
+    /// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit. `None`: more is awaited. An
+    /// inspection that needs another turn is added to the stages.
+    pub fn hold_request(
+        &mut self,
+        at: &mut impl Edge,
+        (ends, patience): (&mut TransactionEnds, Patience),
+        (request, stages): (&mut Request, &mut Stages),
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) -> Option<StageResult> {
+        let Some(InspectionState::Reading(reading)) = self.state_mut() else {
+            return None;
+        };
+        let limit = reading.take(pieces.of(input), at.tools().offloaded.turn);
+        let is_let_go = !reading.inspection.needs_body();
+        request.receive(!matches!(end, End::No));
+        if !request.is_whole() || ends.is_client_behind(at) {
+            patience.await_request(at, ends, self);
+        } else {
+            ends.clear_client_deadline(at);
+            patience.watch_leaving_client(at, ends);
+        }
+        if !request.is_whole() && limit.is_none() && !is_let_go {
+            ends.give_window(at);
+            return None;
+        }
+        Some(self.judge_request(at, ends, (request, stages), limit, end))
+    }
 
-/// How a request was blocked at its head.
-pub fn take_block(inspection_state: &mut Option<Box<InspectionState>>) -> Option<Block> {
-    match *inspection_state.take()? {
-        InspectionState::Blocked(block) => Some(block),
-        _ => None,
+    /// Judges a request with the body that has arrived.
+    fn judge_request(
+        &mut self,
+        at: &mut impl Edge,
+        ends: &mut TransactionEnds,
+        (request, stages): (&mut Request, &mut Stages),
+        limit: Option<Limit>,
+        end: End<'_>,
+    ) -> StageResult {
+        let Some(InspectionState::Reading(reading)) = self.take() else {
+            return StageResult::On;
+        };
+        ends.phase.park(WaitState::No);
+        let unread = reading.unread(limit);
+        let BodyInspection { inspection, terms, body, decoding, .. } = *reading;
+        let step = match unread {
+            Some(unread) => {
+                debug_assert!(request.is_whole() || limit.is_some(), "it is not let go");
+                judge_unread(inspection, unread, at.tools().offloaded.turn)
+            }
+            None => end_body(at, inspection, limit, request.is_whole()),
+        };
+        match step {
+            inspection::Step::Done(inspection, verdict) => {
+                drop(decoding);
+                let found = (inspection, verdict);
+                let held = (body, OwnedEnd::of(end));
+                match settle_body(at, &ends.server, found, terms, held) {
+                    Ok(passed) => {
+                        passed.wait(self, request);
+                        StageResult::On
+                    }
+                    Err(block) => StageResult::BlockBody(block),
+                }
+            }
+            inspection::Step::More(unfinished) => {
+                let of = InspectedPart::Body { body, decoding, end: OwnedEnd::of(end) };
+                let judging = LongInspection::new(unfinished, terms, of);
+                self.set(InspectionState::Judging(Box::new(judging)));
+                stages.add_if(Stage::Judge, true);
+                // It goes elsewhere first.
+                self.await_verdict(at, ends, (request, stages))
+            }
+        }
+    }
+
+    /// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit. Returns
+    /// how the request is blocked, if it is: then nothing more of it is forwarded.
+    pub fn follow(
+        &mut self,
+        at: &mut impl Edge,
+        ends: &TransactionEnds,
+        (input, pieces): (&[u8], &Pieces),
+        is_whole: bool,
+    ) -> Option<Block> {
+        if let Some(InspectionState::Calling(_)) = self.state() {
+            return self.follow_call(at, &ends.server, (input, pieces), is_whole);
+        }
+        let Some(InspectionState::Following(following)) = self.state_mut() else {
+            return None;
+        };
+        let turn = at.tools().offloaded.turn;
+        let limit = following.take(pieces.of(input), turn);
+        if !is_whole && limit.is_none() && following.inspection.needs_body() {
+            return None;
+        }
+        let Some(InspectionState::Following(following)) = self.take() else {
+            return None;
+        };
+        let StreamedInspection { inspection, terms, unread, held, decoding, .. } = *following;
+        let step = match unread.is_empty() {
+            true => end_body(at, inspection, limit, is_whole),
+            false => {
+                debug_assert!(is_whole || limit.is_some(), "it is not let go");
+                let unread = UnreadBody::Request { body: Arc::new(unread), from: 0, limit };
+                judge_unread(inspection, unread, turn)
+            }
+        };
+        match step {
+            inspection::Step::Done(inspection, verdict) => {
+                let block = conclude(at, &ends.server, &terms, inspection, verdict);
+                debug_assert_eq!(
+                    block, None,
+                    "nothing is kept from members where rules only detect"
+                );
+            }
+            inspection::Step::More(unfinished) => {
+                let held = vec![held, decoding];
+                verdict_waits::continue_without_verdict(ends, at, (unfinished, terms), None, held);
+            }
+        }
+        None
+    }
+
+    /// Looks at the first bytes of a body that its type names a gRPC call. A body that is none was not judged.
+    fn follow_call(
+        &mut self,
+        at: &mut impl Edge,
+        server: &LocalServer,
+        (input, pieces): (&[u8], &Pieces),
+        is_whole: bool,
+    ) -> Option<Block> {
+        let Some(InspectionState::Calling(calling)) = self.state_mut() else {
+            return None;
+        };
+        let answer = calling.take(pieces.of(input));
+        let is_none = match answer {
+            Call::Yes => false,
+            Call::No => true,
+            Call::Unknown if is_whole => !calling.look.is_empty(),
+            Call::Unknown => return None,
+        };
+        let Some(InspectionState::Calling(calling)) = self.take() else {
+            return None;
+        };
+        let GrpcCallCheck { inspection, terms, verdict, .. } = *calling;
+        let verdict = if is_none { Verdict::Exceeded(Limit::Body) } else { verdict };
+        match settle(at, server, (inspection, terms), verdict) {
+            Ok(judged) => {
+                let judged = judged.map(|judged| InspectionState::Passing(None, Some(judged)));
+                *self = Self::of(judged);
+                None
+            }
+            Err(block) => Some(block),
+        }
+    }
+
+    /// Takes a held body that was judged, and is forwarded now. `None`: there is none.
+    pub fn take_judged_body(&mut self, request: &mut Request) -> Option<(Arc<Vec<u8>>, OwnedEnd)> {
+        let is_passed = |state: &InspectionState| matches!(state, InspectionState::Passed(..));
+        let InspectionState::Passed(body, end, judged) = self.take_if(is_passed)? else {
+            return None;
+        };
+        request.has_long_body_ahead = false;
+        let (bytes, held) = body.into_parts();
+        // The member may be slow: the room for the held body is released when the member has taken it.
+        self.set(InspectionState::Passing(Some(held), judged));
+        Some((bytes, end))
+    }
+
+    /// How a request was blocked at its head.
+    pub fn take_block(&mut self) -> Option<Block> {
+        match self.take()? {
+            InspectionState::Blocked(block) => Some(block),
+            _ => None,
+        }
     }
 }

@@ -15,7 +15,6 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::exchange_end::after_response;
 use crate::transaction::inspection_results::end_of_blocked;
 use crate::transaction::response_data::ForwardResult;
-use crate::transaction::response_inspection;
 use crate::transaction::response_verdict::DeliveryDecision;
 use crate::transaction::retry_on::repeats;
 use crate::transaction::tracing::note_member_status;
@@ -59,11 +58,11 @@ impl Exchange {
         let is_failure = is_failing && head.status >= 500;
         self.ends.response_began(at, &mut self.request, head.status, is_failure);
         match self.ends.caller {
-            Caller::Client(..) if self.inspection_state.is_none() => {}
+            Caller::Client(..) if self.inspection.is_none() => {}
             Caller::Client(..) => {
                 let of = (&self.ends, self.request.method);
                 let message = (&*head, input);
-                match response_inspection::begin(&mut self.inspection_state, at, of, message) {
+                match self.inspection.begin_response(at, of, message) {
                     DeliveryDecision::Forward(()) => {}
                     DeliveryDecision::Hold(how) => {
                         self.ends.phase.begin(how);
@@ -105,13 +104,7 @@ impl Exchange {
                     return if is_enough { ForwardResult::Enough } else { ForwardResult::On };
                 }
                 let data = pieces.of(input);
-                let fate = response_inspection::hold(
-                    &mut self.inspection_state,
-                    at,
-                    &self.ends,
-                    data,
-                    end,
-                );
+                let fate = self.inspection.hold_response(at, &self.ends, data, end);
                 return fate.map_or(ForwardResult::Over, |fate| self.deliver(at, fate));
             }
             Phase::Before(_)
@@ -156,8 +149,7 @@ impl Exchange {
     /// The client's windows let out some queued data. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.is_behind {
-            let inspection_state = self.inspection_state.as_deref();
-            self.patience.await_request(at, &mut self.ends, inspection_state);
+            self.patience.await_request(at, &mut self.ends, &self.inspection);
             return sent.data_bytes > 0;
         }
         if let Phase::Deliver(RestOfResponse { ends_as, .. }) = self.ends.phase {

@@ -11,15 +11,14 @@ use crate::transaction::exchange::{Exchange, is_held_up};
 use crate::transaction::inspection_results::end_of_blocked;
 use crate::transaction::response_data::ForwardResult;
 use crate::transaction::response_verdict::DeliveryDecision;
-use crate::transaction::{response_inspection, trailers};
+use crate::transaction::trailers;
 
 impl Exchange {
     /// Something has happened for which the response may wait: goes on if there is a verdict, or if it has waited long enough. What was
     /// held has gone on then, so do member and client.
     pub fn resume_response(&mut self, at: &mut impl Edge) {
         let (ends_as, was_held_up) = (self.ends.phase.whole(), is_held_up(self));
-        let look = response_inspection::look(&mut self.inspection_state, at, &self.ends);
-        let Some(fate) = look else { return };
+        let Some(fate) = self.inspection.look_for_response(at, &self.ends) else { return };
         let passed = self.deliver(at, fate);
         if passed == ForwardResult::Over {
             return;

@@ -13,11 +13,11 @@ use crate::parts::messages::Message;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::filters;
 use crate::transaction::filters::contract::FilteredRequest;
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::response_data::is_all;
 use crate::transaction::tracing::note_member_status;
-use crate::transaction::{filters, request_inspection};
 
 impl Exchange {
     /// Begins a response that is not inspected, or whose inspection is finished.
@@ -46,7 +46,7 @@ impl Exchange {
                 let is_kept = is_whole && self.request.is_whole();
                 at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
                 self.ends.release_member(at, None);
-                request_inspection::leave(&mut self.inspection_state, at, &self.ends.server);
+                self.inspection.leave(at, &self.ends.server);
                 self.ends.phase.drop_held();
                 edits.forget_received();
                 self.send_decided(at, answer, Termination::Policy, edits);

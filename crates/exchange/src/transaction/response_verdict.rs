@@ -7,7 +7,7 @@ use crate::edge::Edge;
 use crate::local::table::LocalServer;
 use crate::parts::held_response::{HeldResponse, ResponseFacts};
 use crate::parts::inspection::{
-    Block, GrpcCallCheck, InspectedPart, InspectionState, LongInspection, Terms,
+    Block, ExchangeInspection, GrpcCallCheck, InspectedPart, InspectionState, LongInspection, Terms,
 };
 use crate::parts::inspection_job::Ticket;
 use crate::parts::phase::Begun;
@@ -30,7 +30,7 @@ impl ResponseFacts {
     /// Applies the verdict on a response. Returns how the response is blocked, if it is.
     pub fn settle(
         &mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
+        exchange_inspection: &mut ExchangeInspection,
         at: &mut impl Edge,
         (server, terms): (&LocalServer, Terms),
         (inspection, verdict): (Inspection, Verdict),
@@ -40,7 +40,7 @@ impl ResponseFacts {
             && Block::of(&verdict, terms.blocks_unjudged()).is_none()
         {
             let calling = GrpcCallCheck { inspection, terms, verdict, look };
-            *inspection_state = Some(Box::new(InspectionState::Calling(Box::new(calling))));
+            exchange_inspection.set(InspectionState::Calling(Box::new(calling)));
             return None;
         }
         conclude(at, server, &terms, inspection, verdict)
@@ -56,14 +56,14 @@ impl LongInspection {
     /// Sends the inspection elsewhere. The response is held until there is a verdict.
     pub fn hold_response<T>(
         mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
+        exchange_inspection: &mut ExchangeInspection,
         at: &mut impl Edge,
         ends: &TransactionEnds,
     ) -> DeliveryDecision<T> {
         if let Err(Wait::Until(until_us)) = self.look(ends.key, at) {
             at.delay(ends, until_us);
         }
-        *inspection_state = Some(Box::new(InspectionState::Judging(Box::new(self))));
+        exchange_inspection.set(InspectionState::Judging(Box::new(self)));
         DeliveryDecision::Hold(Begun::Judging)
     }
 }
@@ -72,12 +72,12 @@ impl HeldResponse {
     /// There is a verdict.
     pub fn judged(
         mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
+        exchange_inspection: &mut ExchangeInspection,
         at: &mut impl Edge,
         of: (&LocalServer, Terms),
         found: (Inspection, Verdict),
     ) -> DeliveryDecision<Self> {
-        match self.facts.settle(inspection_state, at, of, found) {
+        match self.facts.settle(exchange_inspection, at, of, found) {
             Some(block) => DeliveryDecision::Block(block),
             None => DeliveryDecision::Forward(self),
         }
@@ -86,7 +86,7 @@ impl HeldResponse {
     /// The verdict needs another turn: the response waits for it, or is forwarded if nothing depends on it.
     pub fn judged_later(
         mut self,
-        inspection_state: &mut Option<Box<InspectionState>>,
+        exchange_inspection: &mut ExchangeInspection,
         at: &mut impl Edge,
         ends: &TransactionEnds,
         (unfinished, terms): (UnfinishedInspection, Terms),
@@ -94,7 +94,7 @@ impl HeldResponse {
         if !self.facts.need_no_verdict(&terms) {
             let of = InspectedPart::Response(Box::new(self));
             return LongInspection::new(unfinished, terms, of).hold_response(
-                inspection_state,
+                exchange_inspection,
                 at,
                 ends,
             );

@@ -16,6 +16,7 @@ use crate::parts::caller::Caller;
 use crate::parts::deferred_work::SubrequestOrder;
 use crate::parts::encoding::Filters;
 use crate::parts::failure::MemberFailure;
+use crate::parts::inspection::ExchangeInspection;
 use crate::parts::pace::{Pace, Patience};
 use crate::parts::phase::Phase;
 use crate::parts::request::{ConnectionChoice, Request};
@@ -88,7 +89,7 @@ pub fn begin(
         request,
         response_framing: Framing::None,
         client_ended: false,
-        inspection_state: None,
+        inspection: ExchangeInspection::NONE,
         reply: Some(Box::default()),
         stages: Stages::NONE,
         delayed_decision: None,

@@ -5,9 +5,8 @@ use crate::parts::end::{End, OwnedEnd};
 use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, is_held_now, is_held_up, may_be_judged_whole};
+use crate::transaction::exchange::{Exchange, is_held_now, is_held_up};
 use crate::transaction::inspection_results::end_of_blocked;
-use crate::transaction::request_inspection;
 
 impl Exchange {
     /// Pieces of a request's body, and its end.
@@ -41,10 +40,10 @@ impl Exchange {
             return self.respond(at, 413, Termination::ClientLimit);
         }
         if is_held_now(self) {
-            let Self { inspection_state, ends, patience, request, stages, .. } = self;
+            let Self { inspection, ends, patience, request, stages, .. } = self;
             let (client, left) = ((ends, *patience), (request, stages));
             let piece = (input, pieces);
-            let judged = request_inspection::hold(inspection_state, at, client, left, piece, end);
+            let judged = inspection.hold_request(at, client, left, piece, end);
             if judged.is_some_and(|result| self.carry_out(at, result)) {
                 self.seek_member(at);
             }
@@ -55,15 +54,9 @@ impl Exchange {
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         let is_whole = !matches!(end, End::No);
-        if self.inspection_state.is_some() {
+        if !self.inspection.is_none() {
             let piece = (input, pieces);
-            let block = request_inspection::follow(
-                &mut self.inspection_state,
-                at,
-                &self.ends,
-                piece,
-                is_whole,
-            );
+            let block = self.inspection.follow(at, &self.ends, piece, is_whole);
             if let Some(block) = block {
                 let end = end_of_blocked(&block, &self.ends, at.tools());
                 return self.end_with(at, end);
@@ -76,7 +69,7 @@ impl Exchange {
     /// cannot take the request for a complete one.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.cut();
-        if may_be_judged_whole(self) {
+        if self.inspection.may_hold_request() {
             // The firewall cannot judge a part of a request, so no member gets it.
             return self.respond(at, 400, Termination::ClientAbort);
         }
@@ -87,8 +80,7 @@ impl Exchange {
 
     /// The member accepts more of a request body that is still arriving.
     pub fn request_goes_on(&mut self, at: &mut impl Edge) {
-        let inspection_state = self.inspection_state.as_deref();
-        self.patience.await_more_of_request(at, &mut self.ends, inspection_state);
+        self.patience.await_more_of_request(at, &mut self.ends, &self.inspection);
         let is_sent = self.request.is_sent();
         match at.resume_client(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),

@@ -15,7 +15,9 @@ use crate::local::table::LocalServer;
 use crate::parts::deferred_work::DeferredWork;
 use crate::parts::held_memory::HeldBytes;
 use crate::parts::held_response::after_request;
-use crate::parts::inspection::{Block, InspectionPlace, InspectionState, LongInspection, Terms};
+use crate::parts::inspection::{
+    Block, ExchangeInspection, InspectionPlace, InspectionState, LongInspection, Terms,
+};
 use crate::parts::inspection_job::{InspectionJob, JobResult, Ticket};
 use crate::parts::inspection_report::InspectionOutcome;
 use crate::parts::offloaded_inspections::{UnawaitedInspection, UnawaitedResult};
@@ -135,25 +137,24 @@ pub fn leave(server: &Rc<LocalServer>, at: &mut impl Edge, judging: LongInspecti
     }
 }
 
-/// An inspection is back. Returns whether its exchange waits for it, and goes on.
-pub fn inspection_returned(
-    inspection_state: Option<&mut InspectionState>,
-    job: InspectionJob,
-) -> bool {
-    let Some(InspectionState::Judging(judging)) = inspection_state else {
-        return false;
-    };
-    if !matches!(&judging.work, InspectionPlace::Away(ticket) if job.is_of(ticket)) {
-        return false;
-    }
-    judging.work = match job.into_back() {
-        JobResult::Inspected(inspection, Some(verdict)) => {
-            InspectionPlace::Done(inspection, verdict)
+impl ExchangeInspection {
+    /// An inspection is back. Returns whether its exchange waits for it, and goes on.
+    pub fn returned(&mut self, job: InspectionJob) -> bool {
+        let Some(InspectionState::Judging(judging)) = self.state_mut() else {
+            return false;
+        };
+        if !matches!(&judging.work, InspectionPlace::Away(ticket) if job.is_of(ticket)) {
+            return false;
         }
-        // It stops only after its ticket was dropped.
-        JobResult::Inspected(_, None) | JobResult::Lost => InspectionPlace::Lost,
-    };
-    true
+        judging.work = match job.into_back() {
+            JobResult::Inspected(inspection, Some(verdict)) => {
+                InspectionPlace::Done(inspection, verdict)
+            }
+            // It stops only after its ticket was dropped.
+            JobResult::Inspected(_, None) | JobResult::Lost => InspectionPlace::Lost,
+        };
+        true
+    }
 }
 
 /// An inspection is back for which no exchange waits: logs what was found.

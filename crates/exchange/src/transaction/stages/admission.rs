@@ -16,7 +16,7 @@ use crate::parts::arrival::{Arrival, Entry, Registration, RequestOrigin};
 use crate::parts::caller::Caller;
 use crate::parts::encoding::{Codings, Filters};
 use crate::parts::hand_over::{DecidedOrHandedOver, HandOverContext, HandedOver};
-use crate::parts::inspection::InspectionState;
+use crate::parts::inspection::{ExchangeInspection, InspectionState};
 use crate::parts::pace::{Pace, Patience};
 use crate::parts::phase::Phase;
 use crate::parts::request::Request;
@@ -187,12 +187,12 @@ fn begin_on(
     trailers::announce(server, head, &mut decision.request);
     withhold_claims(arrival, &mut decision.request.fields);
     let opened = open_cookies(at, arrival, &mut decision);
-    let inspection_state = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
+    let inspection = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
     let edits = &decision.request;
     let request = Request::of(at.tools(), (head, input), route.pool.forms, edits, buffer);
     route.context = trailers::keep_edits(at.tools(), server, head, edits, route.context);
     let (ending, not_before_us) = (route.ending, route.not_before_us);
-    let staged = AdmittedRequest { request, codings, inspection_state };
+    let staged = AdmittedRequest { request, codings, inspection };
     place(at, transactions, arrival, (registration, route), staged);
     let is_usual = !arrival.is_bound;
     AdmissionVerdict {
@@ -208,14 +208,14 @@ fn begin_on(
 struct AdmittedRequest {
     request: Request,
     codings: Option<Codings>,
-    inspection_state: Option<Box<InspectionState>>,
+    inspection: ExchangeInspection,
 }
 
 impl AdmittedRequest {
     /// A request that no stage has examined.
     #[inline(always)]
     fn plain(request: Request) -> Self {
-        Self { request, codings: None, inspection_state: None }
+        Self { request, codings: None, inspection: ExchangeInspection::NONE }
     }
 }
 
@@ -226,7 +226,7 @@ fn place(
     transactions: &mut Arena<OfExchange, Transaction>,
     arrival: &Arrival<'_>,
     (registration, route): (Registration, Route),
-    AdmittedRequest { request, codings, inspection_state }: AdmittedRequest,
+    AdmittedRequest { request, codings, inspection }: AdmittedRequest,
 ) {
     let Arrival { head, input, server, .. } = *arrival;
     let turn = at.turn();
@@ -263,7 +263,7 @@ fn place(
         request,
         response_framing: Framing::None,
         client_ended: false,
-        inspection_state,
+        inspection,
         reply: None,
         stages: Stages::NONE,
         delayed_decision: None,
@@ -310,29 +310,29 @@ fn begin_handed_over(
     }
 }
 
-/// Inspects the head of a request that goes to a member. Returns the state of the inspection, if any is left.
+/// Inspects the head of a request that goes to a member. Returns what is left of the inspection.
 fn judge(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
     route: &mut Route,
     opened: Option<&UnsealedCookies>,
-) -> Option<Box<InspectionState>> {
+) -> ExchangeInspection {
     if route.ending.is_some() || arrival.server.waf.is_none() {
-        return None;
+        return ExchangeInspection::NONE;
     }
     let forms = route.pool.forms;
     let named = (&mut route.request_number, route.context.as_deref());
-    let inspection_state =
+    let inspection =
         request_inspection::inspect_head(at, arrival, decision, named, (opened, forms));
-    if matches!(inspection_state.as_deref(), Some(InspectionState::Blocked(_))) {
+    if matches!(inspection.state(), Some(InspectionState::Blocked(_))) {
         // External services do not receive a blocked request.
         if let Some(context) = route.context.as_deref_mut() {
             context.leave_out_later_stages();
         }
         route.ending = Some(EndWithoutMember::Blocked);
     }
-    inspection_state
+    inspection
 }
 
 /// Removes the seals from cookies, if the virtual server seals any.

@@ -9,7 +9,7 @@
 //! | limits and policies ([`consider`](super::policy::consider)) | a response; a delay; another pool; edits; a persistent member; a hand-over |
 //! | coding ([`note_codings`](super::filters::encode::note_codings)) | the compression that the client accepts |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
-//! | web application firewall ([`inspect_head`](request_inspection::inspect_head)) | a response; the body is held until it is judged |
+//! | web application firewall ([`inspect_head`](super::request_inspection::inspect_head)) | a response; the body is held until it is judged |
 //! | edits | the head for the member |
 //!
 //! Then [`Exchange::enter`]: size (413) and hops (`Max-Forwards`), unless the end of the request was decided. Then, for a request that
@@ -19,11 +19,11 @@
 //! |---|---|---|
 //! | [`Stage::Delay`] | for the time of a rate limit | – |
 //! | [`Stage::Login`] ([`login`]) | for the check of a password | 401 |
-//! | [`Stage::Judge`] ([`long_inspection`]) | for an inspection elsewhere | a response; the body is held until it is judged |
+//! | [`Stage::Judge`] ([`long_inspection`](super::long_inspection)) | for an inspection elsewhere | a response; the body is held until it is judged |
 //! | [`Stage::Ask`] ([`authorisation`]) | for a service's reply | a response, changes to the request |
 //! | [`Stage::End`] | – | the response or end that was decided with the head |
 //! | [`Stage::Copy`] ([`mirror`]) | – | copies for other pools |
-//! | [`Stage::Body`] ([`request_inspection`]) | for the body | – |
+//! | [`Stage::Body`] ([`request_inspection`](super::request_inspection)) | for the body | – |
 //!
 //! At last, balance and member ([`Exchange::dispatch`]): a member and a connection; a queue; 502, 503, 504.
 
@@ -58,9 +58,9 @@ use crate::parts::wait_state::WaitState;
 use crate::parts::weir_response::ExchangeEnd;
 use crate::parts::witness::Step;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, is_judged_whole};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::inspection_results::end_of_blocked;
-use crate::transaction::{long_inspection, request_inspection, unusual};
+use crate::transaction::unusual;
 
 impl Exchange {
     /// Runs the remaining stages: the exchange is registered under its key by then.
@@ -102,8 +102,7 @@ impl Exchange {
         }
         let has_body = !head.framing.is_empty();
         if has_body {
-            let inspection_state = self.inspection_state.as_deref();
-            self.patience.await_request(at, &mut self.ends, inspection_state);
+            self.patience.await_request(at, &mut self.ends, &self.inspection);
         } else {
             self.ends.clear_client_deadline(at);
         }
@@ -145,15 +144,13 @@ impl Exchange {
     /// Passes the stages that are left. False: the request waits at one, or is over.
     fn pass_stages(&mut self, at: &mut impl Edge) -> bool {
         while let Some(stage) = self.stages.next() {
-            let Self { ends, request, inspection_state, stages, patience, .. } = self;
+            let Self { ends, request, inspection, stages, patience, .. } = self;
             let TransactionEnds { key, context, server, tries, .. } = &mut *ends;
             let (context, forms) = (context.as_deref_mut(), tries.pool.forms);
             let result = match stage {
                 Stage::Delay => delay(self.delayed_decision.as_deref_mut(), at),
                 Stage::Login => login::pass(context, server, at.turn()),
-                Stage::Judge => {
-                    long_inspection::pass(inspection_state, at, ends, (request, stages))
-                }
+                Stage::Judge => inspection.await_verdict(at, ends, (request, stages)),
                 Stage::Ask => authorisation::pass(context, at, (*key, server), (request, forms)),
                 Stage::End => end(&mut self.delayed_decision),
                 Stage::Copy => {
@@ -164,7 +161,7 @@ impl Exchange {
                 }
                 Stage::Body => {
                     let version = request.version;
-                    request_inspection::pass(inspection_state, at, ends, (*patience, version))
+                    inspection.await_body(at, ends, (*patience, version))
                 }
             };
             if !self.carry_out(at, result) {
@@ -205,8 +202,8 @@ impl Exchange {
                 self.end_with(at, ExchangeEnd::Response(response));
             }
             StageResult::End(ending, mut decision) => {
-                let state = &mut self.inspection_state;
-                let end = ending.exchange_end(at, &self.ends, state, &mut decision);
+                let inspection = &mut self.inspection;
+                let end = ending.exchange_end(at, &self.ends, inspection, &mut decision);
                 end.into_iter().for_each(|end| self.end_with(at, end));
                 decision.clear();
                 at.tools().decision = Some(decision);
@@ -237,9 +234,9 @@ fn stages_with_head(exchange: &Exchange, is_delayed: bool) -> Stages {
     stages.add_if(Stage::Delay, is_delayed);
     stages.add_if(
         Stage::Judge,
-        matches!(exchange.inspection_state.as_deref(), Some(InspectionState::Judging(_))),
+        matches!(exchange.inspection.state(), Some(InspectionState::Judging(_))),
     );
-    stages.add_if(Stage::Body, is_judged_whole(exchange.inspection_state.as_deref()));
+    stages.add_if(Stage::Body, exchange.inspection.holds_request());
     stages
 }
 
