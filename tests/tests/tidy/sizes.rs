@@ -278,7 +278,8 @@ fn print_largest(what: &str, sizes: Vec<Size>) {
 }
 
 /// The crates of the data path.
-const HEART: [&str; 3] = ["crates/dataplane", "crates/exchange", "crates/telemetry"];
+const HEART: [&str; 4] =
+    ["crates/connection", "crates/dataplane", "crates/exchange", "crates/telemetry"];
 
 /// The number of fields of a struct of the data path, and how many of them are booleans. With `deep`, the fields of
 /// contained structs of the data path are included.

@@ -1,12 +1,12 @@
 //! The ways to end a client connection: orderly, truncated, with a reset, or immediately.
 
+use weir_connection::client::streams::ClientStreams;
 use weir_exchange::arena::ClientKey;
 
 use super::edge::WorkerEdge;
 use super::world::World;
 use crate::worker::member::bound_connections;
 use crate::worker::state::stage::Stage;
-use crate::worker::state::streams::ClientStreams;
 
 impl WorkerEdge<'_> {
     /// Ends a client connection in an orderly way. `may_send`: the client may still be sending. An immediate close would

@@ -6,7 +6,6 @@
 //! `commands` executes the commands of the control plane, `events` passes the events of the loop on, `agenda` has what is put off.
 
 mod agenda;
-mod body;
 mod client;
 mod client_end;
 mod command;
@@ -32,6 +31,7 @@ mod tasks;
 mod transaction_end;
 mod udp;
 mod waiting_requests;
+mod wire;
 mod world;
 
 use std::sync::Arc;

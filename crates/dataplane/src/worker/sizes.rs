@@ -1,15 +1,15 @@
 //! Tests of the sizes of objects that a worker has many of, in bytes. They must not grow unnoticed.
 
+use weir_connection::client::http2::Http2;
+use weir_connection::member::http2::MemberHttp2;
+use weir_connection::{client::streams::Stream, member::streams::MemberStream};
 use weir_exchange::arena::Slot;
 use weir_exchange::parts::request_context::RequestContext;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 
 use crate::worker::state::client::Client;
-use crate::worker::state::client_http2::Http2;
 use crate::worker::state::member::MemberConnection;
-use crate::worker::state::member_http2::MemberHttp2;
-use crate::worker::state::streams::{MemberStream, Stream};
 
 #[test]
 fn nothing_is_larger_than_today() {

@@ -4,15 +4,16 @@
 //! The data waits with its stream until the whole read is processed, or until another event of the stream occurs. Long
 //! frames are forwarded directly, and so is the last frame of a read.
 
+use weir_connection::backlog::Backlog;
+use weir_connection::body::COALESCE_BYTES;
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
 use super::agenda::Task;
-use super::body::COALESCE_BYTES;
 use super::edge::WorkerEdge;
-use crate::worker::state::backlog::Backlog;
 use crate::worker::state::members::StreamOf;
+use crate::worker::wire::Spares;
 
 /// Maximum size of a frame whose data is joined. For longer frames, copying costs more than it saves, so they are forwarded
 /// directly, unless earlier data waits.
@@ -62,7 +63,7 @@ impl Step {
             (true, true) if data.is_empty() => return Self::Pass,
             (true, true) | (false, _) => {}
         }
-        joined.push(io, data);
+        joined.push(&mut Spares(io), data);
         if waits { Self::Wait { is_first } } else { Self::PassAll }
     }
 }

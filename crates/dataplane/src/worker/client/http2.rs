@@ -2,6 +2,8 @@
 //!
 //! Responses are in [`crate::worker::client::stream`].
 
+use weir_connection::client::http2::{Http2, LAST_STREAMS_MS};
+use weir_connection::frames::exchange_of;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::end::End;
@@ -22,10 +24,9 @@ use crate::worker::agenda::{Agenda, Due, Task};
 use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::small_frames::RestOfRead;
-use crate::worker::state::client_http2::{Http2, LAST_STREAMS_MS};
 use crate::worker::state::clients::Clients;
 use crate::worker::state::stage::Stage;
-use crate::worker::state::streams::exchange_of;
+use crate::worker::wire::Socket;
 use crate::worker::world::World;
 
 /// A client is paused when more bytes than this are queued for it, because further requests would add to them.
@@ -449,7 +450,7 @@ impl Clients {
     pub fn flush(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), key: ClientKey) {
         let Some(client) = self.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        http2.frames.flush(io, client.token);
+        http2.frames.flush(&mut Socket::of(io, client.token));
         self.bound_untaken_data(io, key);
         let Some(client) = self.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };

@@ -5,6 +5,8 @@
 //! queue. A request begins immediately if data or trailers for it arrive.
 
 use weir_config::snapshot::RequestTrailers;
+use weir_connection::client::pending::PendingRequests;
+use weir_connection::frames::exchange_of;
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::termination::Termination;
@@ -20,8 +22,6 @@ use crate::worker::agenda::Task;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::{RefusalFacts, refused_as};
 use crate::worker::state::clients::Clients;
-use crate::worker::state::pending::PendingRequests;
-use crate::worker::state::streams::exchange_of;
 
 /// Maximum time per turn to begin requests of one client. The others begin in the next turn.
 const SLICE_US: u64 = 250;

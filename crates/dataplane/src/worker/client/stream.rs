@@ -3,6 +3,7 @@
 //! Data that exceeds a window is stored with its stream, and the member is paused meanwhile. So at most the data of one read
 //! waits per stream.
 
+use weir_connection::{client::streams::Stream, frames::exchange_of};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::caller::Caller;
@@ -21,7 +22,7 @@ use crate::worker::agenda::Agenda;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::clients::Clients;
-use crate::worker::state::streams::{Stream, exchange_of};
+use crate::worker::wire::{Socket, Spares};
 
 /// The number of bytes that each stream sends in its turn, while several streams wait for the connection's window.
 const TURN_BYTES: usize = 16 * 1024;
@@ -44,9 +45,10 @@ impl Clients {
         let out = (stream.out.id, stream.unreleased);
         self.close_stream((io, agenda), client, out, end);
         let Stream { out: unsent, held, joined, .. } = &mut *stream;
-        unsent.clear(io);
-        held.clear(io);
-        joined.clear(io);
+        let buffers = &mut Spares(io);
+        unsent.clear(buffers);
+        held.clear(buffers);
+        joined.clear(buffers);
         self.spare.give_stream(stream);
     }
 
@@ -64,7 +66,7 @@ impl Clients {
             return 0;
         };
         let Some(stream) = http2.streams.get(stream) else { return 0 };
-        http2.frames.have_buffer(io);
+        http2.frames.have_buffer(&mut Spares(io));
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // This cannot fail: an exchange ends when its stream is closed, and only one head is written.
@@ -89,7 +91,12 @@ impl Clients {
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let before = stream.out.memory();
-        let sent = stream.out.send(io, client.token, &mut http2.frames, (body, pieces), end);
+        let sent = stream.out.send(
+            &mut Socket::of(io, client.token),
+            &mut http2.frames,
+            (body, pieces),
+            end,
+        );
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         ends.count_sent(sent);
         self.flush_if_many_frames((io, agenda), client_key);
@@ -109,7 +116,8 @@ impl Clients {
         let http2 = client.http2.as_mut().filter(|_| io.sockets.queued(token) == 0)?;
         let stream = http2.streams.get_mut(stream).filter(|it| it.out.is_behind())?;
         let before = stream.out.memory();
-        let sent = stream.out.send_waiting_data(io, token, &mut http2.frames, bytes_max);
+        let sent =
+            stream.out.send_waiting_data(&mut Socket::of(io, token), &mut http2.frames, bytes_max);
         http2.held.bytes = http2.held.bytes + stream.out.memory() - before;
         http2.held.note_taken(sent.data_bytes, io.now_ms());
         let is_behind = stream.out.is_behind();

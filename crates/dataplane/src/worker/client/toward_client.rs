@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use weir_connection::body::{self, Tail};
 use weir_event_loop::EventLoop;
 use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
 use weir_exchange::edge::{Flow, Lag};
@@ -16,9 +17,9 @@ use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 
 use crate::worker::agenda::Agenda;
-use crate::worker::body::{self, Tail};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::clients::Clients;
+use crate::worker::wire::Spares;
 
 impl WorkerEdge<'_> {
     /// Starts a message to the client; see [`weir_exchange::edge::Edge::head`].
@@ -256,7 +257,7 @@ impl Clients {
         let stream = self.stream_mut(ends);
         debug_assert!(stream.is_some(), "what has a connection for itself is not read ahead");
         if let Some(stream) = stream {
-            pieces.of(input).for_each(|data| stream.held.push(io, data));
+            pieces.of(input).for_each(|data| stream.held.push(&mut Spares(io), data));
             stream.held.set_end(end);
         }
     }

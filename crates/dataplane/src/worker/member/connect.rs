@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{Pool, ProxyVersion};
+use weir_connection::member::http2::MemberHttp2;
+use weir_connection::member::streams::MemberStream;
 use weir_event_loop::{EventLoop, Owner, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::member::LocalMember;
@@ -22,9 +24,7 @@ use crate::worker::member::source::open_socket;
 use crate::worker::member::tls::session;
 use crate::worker::state::bound_connections::ConnectionSharing;
 use crate::worker::state::member::MemberConnection;
-use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::members::Members;
-use crate::worker::state::streams::MemberStream;
 
 /// Maximum idle time of a connection that is reused for a request that cannot be repeated. The member may be about to close
 /// a connection that has been idle for longer.

@@ -3,6 +3,8 @@
 //! An exchange stores the lines of its request head for retries. The head on a stream is encoded from these lines. If a
 //! connection fails, each exchange on it is retried elsewhere or ends.
 
+use weir_connection::frames::exchange_of;
+use weir_connection::member::streams::MemberStream;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::attempt::Link;
@@ -22,7 +24,7 @@ use crate::worker::edge::WorkerEdge;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::members::{Members, StreamOf};
-use crate::worker::state::streams::{MemberStream, exchange_of};
+use crate::worker::wire::{Socket, Spares};
 
 impl WorkerEdge<'_> {
     /// Removes an exchange from its member connection. Returns whether its stream was open.
@@ -39,8 +41,8 @@ impl WorkerEdge<'_> {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        stream.joined.clear(self.io);
-        stream.out.clear(self.io);
+        stream.joined.clear(&mut Spares(self.io));
+        stream.out.clear(&mut Spares(self.io));
         self.world.members.watch_exhausted_window(self.io, connection_key);
         self.world.members.list_for_flush(&mut self.world.agenda, connection_key);
         let http2 = self.world.members.all.get(connection_key).and_then(|it| it.http2.as_ref());
@@ -81,7 +83,7 @@ impl WorkerEdge<'_> {
         let timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
-        http2.frames.flush(self.io, connection.token);
+        http2.frames.flush(&mut Socket::of(self.io, connection.token));
         if let Some(token) = self.forget_member(key) {
             self.world.counted.member_connections_leaving.add(1);
             self.io.linger(token, timeout_ms);
@@ -120,7 +122,7 @@ impl Members {
         let Some(connection) = self.all.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         http2.is_listed = false;
-        http2.frames.flush(io, connection.token);
+        http2.frames.flush(&mut Socket::of(io, connection.token));
         self.count_sent(io, key);
     }
 }
@@ -450,7 +452,7 @@ impl Members {
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.send_waiting_data(io, token, frames, usize::MAX);
+        stream.out.send_waiting_data(&mut Socket::of(io, token), frames, usize::MAX);
         self.note_window(key, io.now_ms());
         self.list_for_flush(agenda, key);
         true

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_connection::member::streams::MemberStream;
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::end::End;
@@ -15,7 +16,7 @@ use crate::worker::agenda::{Agenda, Task};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::members::{Members, StreamOf};
-use crate::worker::state::streams::MemberStream;
+use crate::worker::wire::{Socket, Spares};
 
 impl Members {
     /// Writes the head of an exchange's request on a new stream.
@@ -36,7 +37,7 @@ impl Members {
         let Some(connection) = self.all.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
-        http2.frames.have_buffer(io);
+        http2.frames.have_buffer(&mut Spares(io));
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let opened = frames.open_stream(request.answer(), is_end, out, |lines| {
@@ -151,7 +152,7 @@ impl Members {
             return;
         };
         if stream.is_opened() {
-            stream.out.send(io, token, frames, (input, pieces), end);
+            stream.out.send(&mut Socket::of(io, token), frames, (input, pieces), end);
             self.note_window(key, io.now_ms());
             self.list_for_flush(agenda, key);
         }

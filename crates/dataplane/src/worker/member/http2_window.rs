@@ -4,37 +4,14 @@
 //! exhausted. The connection is then useless for bodies. Therefore a request with a body waits with its head while the
 //! window is exhausted. It continues when the window opens, or moves to another connection after a while.
 
+use weir_connection::member::http2::SHUT_MS_MAX;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
-use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::members::{Members, StreamOf};
-use crate::worker::state::streams::MemberStream;
-
-/// Time after which an exhausted window is expected to stay exhausted.
-const SHUT_MS_MAX: u64 = 1_000;
-
-impl MemberHttp2 {
-    /// Whether the connection can get another request with a body, or a tunnel: the window is open, or active requests have
-    /// exhausted it recently.
-    pub fn takes_body(&self, now_ms: u64) -> bool {
-        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
-        let goes_on = |stream: &MemberStream| {
-            stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
-        };
-        !self.frames.connection.is_send_window_shut()
-            || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
-    }
-
-    /// The time when a connection without streams is closed: after `idle_timeout_ms`, or earlier if its window is exhausted.
-    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
-        let until_ms = self.idle_since_ms + idle_timeout_ms;
-        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
-    }
-}
 
 impl Members {
     /// Updates the state of the window after data was sent or the window has opened.

@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use weir_connection::body::{self, Tail};
 use weir_event_loop::{EventLoop, ReadMode};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::edge::{ConnectionState, Flow, Lag, Release};
@@ -13,7 +14,6 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::agenda::Agenda;
-use crate::worker::body::{self, Tail};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::members::{Members, StreamOf};
 use crate::worker::transaction_end::leave_wait;

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_config::snapshot::ListenPoint;
+use weir_connection::client::http2::Http2;
+use weir_connection::client::streams::{ClientStreams, Stream};
 use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
@@ -12,11 +14,9 @@ use weir_exchange::local::table::LocalServer;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::h2::frame::PREFACE;
 
-use crate::worker::state::client_http2::Http2;
 use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
-use crate::worker::state::streams::{ClientStreams, Stream};
 
 /// A client connection.
 pub struct Client {

@@ -3,6 +3,11 @@
 //! What concerns one connection, or one stream of it, is decided here and in `client` by the state of the connection. What else the
 //! worker has is not reached from here.
 
+use weir_connection::client::pending::PendingRequests;
+use weir_connection::{
+    client::streams::{ClientStreams, Stream, StreamRoom},
+    frames::exchange_of,
+};
 use weir_exchange::arena::{Arena, ClientKey, ExchangeKey, OfClient, StreamKey};
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
@@ -10,8 +15,6 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 use crate::worker::agenda::{Agenda, Task};
 use crate::worker::state::client::Client;
 use crate::worker::state::http2_memory::Http2Memory;
-use crate::worker::state::pending::PendingRequests;
-use crate::worker::state::streams::{ClientStreams, Stream, StreamRoom, exchange_of};
 
 /// The client connections of a worker.
 pub struct Clients {

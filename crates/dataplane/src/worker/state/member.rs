@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_connection::member::http2::MemberHttp2;
 use weir_event_loop::Token;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::member::LocalMember;
@@ -11,7 +12,6 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 
 use crate::worker::state::bound_connections::ConnectionSharing;
-use crate::worker::state::member_http2::MemberHttp2;
 
 /// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;

@@ -3,15 +3,15 @@
 //! What concerns one connection, or one stream of it, is decided here and in `member` by the state of the connection. What else the
 //! worker has is not reached from here.
 
+use weir_connection::frames::Frames;
+use weir_connection::member::streams::MemberStream;
 use weir_event_loop::Token;
 use weir_exchange::arena::{Arena, ConnectionKey, OfConnection};
 use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 
 use crate::worker::agenda::{Agenda, Task};
-use crate::worker::state::frames::Frames;
 use crate::worker::state::member::MemberConnection;
-use crate::worker::state::streams::MemberStream;
 
 /// The connections of a worker to members.
 #[derive(Default)]

@@ -5,14 +5,15 @@
 
 use std::io::IoSlice;
 
-use weir_event_loop::{EventLoop, Token};
+use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind, end_with_data};
 
-use crate::worker::body::COALESCE_BYTES;
-use crate::worker::state::backlog::Backlog;
+use crate::backlog::Backlog;
+use crate::body::COALESCE_BYTES;
+use crate::wire::{Buffers, Wire};
 
 /// Maximum number of DATA frames in one send.
 const FRAMES_MAX: usize = 8;
@@ -45,21 +46,21 @@ impl Frames {
 
     /// Takes a buffer for frames, if there is none. An idle connection has no buffer.
     #[inline]
-    pub fn have_buffer(&mut self, io: &mut EventLoop) {
+    pub fn have_buffer(&mut self, buffers: &mut impl Buffers) {
         if self.out.capacity() == 0 {
-            self.out = io.spares.take();
+            self.out = buffers.take();
         }
     }
 
     /// Sends the collected frames.
-    pub fn flush(&mut self, io: &mut EventLoop, token: Token) {
+    pub fn flush(&mut self, wire: &mut impl Wire) {
         if !self.out.is_empty() {
-            io.send(token, &[IoSlice::new(&self.out)]);
+            wire.send(&[IoSlice::new(&self.out)]);
             self.out.clear();
             self.last_data = None;
             if self.connection.stream_count() == 0 {
                 // An idle connection has no buffer.
-                io.spares.give(std::mem::take(&mut self.out));
+                wire.give(std::mem::take(&mut self.out));
             } else {
                 self.out.shrink_to(GATHERED_BYTES_MAX);
             }
@@ -87,15 +88,14 @@ impl OutgoingStream {
     }
 
     /// Drops the waiting data.
-    pub fn clear(&mut self, io: &mut EventLoop) {
-        self.waiting.clear(io);
+    pub fn clear(&mut self, buffers: &mut impl Buffers) {
+        self.waiting.clear(buffers);
     }
 
     /// Sends data and its end within the windows; the rest waits. Returns the number of bytes sent.
     pub fn send(
         &mut self,
-        io: &mut EventLoop,
-        token: Token,
+        wire: &mut impl Wire,
         frames: &mut Frames,
         (body, pieces): (&[u8], &Pieces),
         end: End<'_>,
@@ -103,16 +103,16 @@ impl OutgoingStream {
         let mut sent = SentBytes::default();
         if !self.is_behind() {
             let parts = pieces.of(body);
-            sent = send_data(io, token, frames, self.id, parts, pieces.data_bytes, end);
+            sent = send_data(wire, frames, self.id, parts, pieces.data_bytes, end);
         }
         if sent.data_bytes < pieces.data_bytes {
             let mut skip = sent.data_bytes;
             for part in pieces.of(body) {
                 let skipped = skip.min(part.len());
-                self.waiting.push(io, &part[skipped..]);
+                self.waiting.push(wire, &part[skipped..]);
                 skip -= skipped;
             }
-            frames.connection.mark_stalled(self.id, io.now_ms());
+            frames.connection.mark_stalled(self.id, wire.now_ms());
         }
         if self.is_behind() {
             self.waiting.set_end(end);
@@ -123,17 +123,16 @@ impl OutgoingStream {
     /// Sends at most this many bytes of the waiting data.
     pub fn send_waiting_data(
         &mut self,
-        io: &mut EventLoop,
-        token: Token,
+        wire: &mut impl Wire,
         frames: &mut Frames,
         bytes_max: usize,
     ) -> SentBytes {
         let (turn, end) = self.waiting.front(bytes_max);
         let parts = std::iter::once(turn);
-        let sent = send_data(io, token, frames, self.id, parts, turn.len(), end);
-        self.waiting.pass(io, sent.data_bytes);
+        let sent = send_data(wire, frames, self.id, parts, turn.len(), end);
+        self.waiting.pass(wire, sent.data_bytes);
         if self.is_behind() {
-            frames.connection.mark_stalled(self.id, io.now_ms());
+            frames.connection.mark_stalled(self.id, wire.now_ms());
         }
         sent
     }
@@ -151,8 +150,7 @@ pub struct SentBytes {
 /// Sends `parts` (`data_bytes` in total) within the windows, and the end after the last part. Short data is collected, and
 /// long data is sent immediately.
 fn send_data<'p>(
-    io: &mut EventLoop,
-    token: Token,
+    wire: &mut impl Wire,
     to: &mut Frames,
     stream: u32,
     parts: impl Iterator<Item = &'p [u8]>,
@@ -194,7 +192,7 @@ fn send_data<'p>(
         if count == 0 {
             break;
         }
-        let mut slices = Slices::new(io, token);
+        let mut slices = Slices::new(wire);
         let mut at = 0;
         for (headers_end, length) in frames[..count].iter().copied() {
             slices.add(&to.out[at..headers_end]);
@@ -266,18 +264,17 @@ impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
 }
 
 /// The slices of one vectored send. If there are too many, the first ones are sent separately.
-struct Slices<'a, 'io> {
-    io: &'io mut EventLoop,
-    token: Token,
+struct Slices<'a, 'w, W> {
+    wire: &'w mut W,
     slices: [IoSlice<'a>; SLICES_MAX],
     count: usize,
 }
 
 const SLICES_MAX: usize = 3 * FRAMES_MAX;
 
-impl<'a, 'io> Slices<'a, 'io> {
-    fn new(io: &'io mut EventLoop, token: Token) -> Self {
-        Self { io, token, slices: [IoSlice::new(b""); SLICES_MAX], count: 0 }
+impl<'a, 'w, W: Wire> Slices<'a, 'w, W> {
+    fn new(wire: &'w mut W) -> Self {
+        Self { wire, slices: [IoSlice::new(b""); SLICES_MAX], count: 0 }
     }
 
     fn add(&mut self, slice: &'a [u8]) {
@@ -293,8 +290,13 @@ impl<'a, 'io> Slices<'a, 'io> {
 
     fn flush(&mut self) {
         if self.count > 0 {
-            self.io.send(self.token, &self.slices[..self.count]);
+            self.wire.send(&self.slices[..self.count]);
             self.count = 0;
         }
     }
+}
+
+/// The exchange in the tag of a stream; `None`: the stream has no exchange yet.
+pub fn exchange_of(tag: u64) -> Option<ExchangeKey> {
+    ExchangeKey::from_bits(tag)
 }

@@ -6,14 +6,16 @@ use weir_http::h2::Priority;
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
-/// Maximum number of pending requests, and maximum size of their heads. When one of them is reached, the requests begin
-/// before the end of the read, because a few bytes can encode a large head.
+/// Maximum number of pending requests. When it or [`TEXT_BYTES_MAX`] is reached, the requests begin before the end of the read,
+/// because a few bytes can encode a large head.
 pub const REQUESTS_MAX: usize = 128;
+/// Maximum size of the heads of pending requests.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The requests of one client that have not begun. Their memory is reused.
 #[derive(Default)]
 pub struct PendingRequests {
+    /// The requests, in the order of their arrival.
     pub requests: Vec<PendingRequest>,
     /// The number of requests at the front that have begun or were dropped.
     pub done: usize,
@@ -23,11 +25,14 @@ pub struct PendingRequests {
     pub is_listed: bool,
     /// The text to which the ranges of the heads refer.
     pub text: Vec<u8>,
+    /// Heads for reuse.
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_heads: Vec<Box<RequestHead>>,
 }
 
+/// A request that has not begun.
 pub struct PendingRequest {
+    /// The id of its stream.
     pub stream: u32,
     /// Whether the request ends with its head.
     pub is_whole: bool,
@@ -35,12 +40,14 @@ pub struct PendingRequest {
     pub head: Option<Box<RequestHead>>,
     /// The form of targets when the head was parsed.
     pub form: TargetForm,
+    /// Where its text is in [`PendingRequests::text`].
     pub text: Range<usize>,
     /// The priority from a PRIORITY_UPDATE that followed the head.
     pub priority: Option<Priority>,
 }
 
 impl PendingRequests {
+    /// Adds a request.
     pub fn add(
         &mut self,
         (stream, is_whole): (u32, bool),
@@ -60,6 +67,7 @@ impl PendingRequests {
         });
     }
 
+    /// Whether the requests have to begin now.
     pub fn is_full(&self) -> bool {
         self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
     }

@@ -2,10 +2,10 @@
 
 use weir_http::h2::{Connection, ErrorCode, Limits};
 
-use crate::worker::state::frames::Frames;
-use crate::worker::state::http2_memory::ConnectionMemory;
-use crate::worker::state::pending::PendingRequests;
-use crate::worker::state::streams::ClientStreams;
+use crate::client::memory::ConnectionMemory;
+use crate::client::pending::PendingRequests;
+use crate::client::streams::ClientStreams;
+use crate::frames::Frames;
 
 /// When a client receives GOAWAY, it may have just opened more streams. They are accepted for this time, or until the client
 /// answers a ping.
@@ -36,6 +36,7 @@ pub struct Http2 {
 }
 
 impl Http2 {
+    /// The state of a new connection.
     pub fn new(limits: Limits, now_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::server(limits)),

@@ -3,8 +3,8 @@
 use weir_exchange::local::member::LocalMember;
 use weir_http::h2::{Connection, Limits, is_whole};
 
-use crate::worker::state::frames::Frames;
-use crate::worker::state::streams::{MemberStream, MemberStreams};
+use crate::frames::Frames;
+use crate::member::streams::{MemberStream, MemberStreams};
 
 /// The limits announced to members. The connection window is as large as the windows of all streams together, so a slow
 /// client cannot block the responses of others.
@@ -15,8 +15,13 @@ pub const LIMITS: Limits = Limits {
     extended_connect: false,
     ..Limits::DEFAULT
 };
+/// Maximum number of open streams.
 pub const STREAMS_MAX: u32 = 100;
+/// The receive window of a stream, in bytes.
 pub const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
+
+/// Time after which an exhausted window is expected to stay exhausted.
+pub const SHUT_MS_MAX: u64 = 1_000;
 
 /// The state of an HTTP/2 connection to a member.
 pub struct MemberHttp2 {
@@ -99,5 +104,22 @@ impl MemberHttp2 {
         let streams_max = allowed.min(STREAMS_MAX);
         let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
         is_free && self.streams.len() < streams_max as usize
+    }
+
+    /// Whether the connection can get another request with a body, or a tunnel: the window is open, or active requests have
+    /// exhausted it recently.
+    pub fn takes_body(&self, now_ms: u64) -> bool {
+        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
+        let goes_on = |stream: &MemberStream| {
+            stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
+        };
+        !self.frames.connection.is_send_window_shut()
+            || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
+    }
+
+    /// The time when a connection without streams is closed: after `idle_timeout_ms`, or earlier if its window is exhausted.
+    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
+        let until_ms = self.idle_since_ms + idle_timeout_ms;
+        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
     }
 }

@@ -1,9 +1,10 @@
 //! Body data that waits: for the rest of a read, for a member, or for a window.
 
-use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::{End, OwnedEnd};
 
-/// Waiting body data and its end. While there is data, it occupies one of the loop's spare buffers.
+use crate::wire::Buffers;
+
+/// Waiting body data and its end. While there is data, it occupies a spare buffer.
 #[derive(Default)]
 pub struct Backlog {
     bytes: Vec<u8>,
@@ -29,9 +30,9 @@ impl Backlog {
     }
 
     /// Adds data.
-    pub fn push(&mut self, io: &mut EventLoop, data: &[u8]) {
+    pub fn push(&mut self, buffers: &mut impl Buffers, data: &[u8]) {
         if self.bytes.capacity() == 0 && !data.is_empty() {
-            self.bytes = io.spares.take();
+            self.bytes = buffers.take();
         }
         self.bytes.extend_from_slice(data);
     }
@@ -49,14 +50,14 @@ impl Backlog {
     }
 
     /// Removes the first `count` bytes, which were sent. If no bytes remain, the end was also sent.
-    pub fn pass(&mut self, io: &mut EventLoop, count: usize) {
+    pub fn pass(&mut self, buffers: &mut impl Buffers, count: usize) {
         self.passed += count;
         if self.bytes() == 0 {
-            self.clear(io);
+            self.clear(buffers);
         }
     }
 
-    /// Removes and returns the data and the end. The buffer must be returned to [`EventLoop::spares`].
+    /// Removes and returns the data and the end. The buffer must be returned to the [`Buffers`].
     pub fn take(&mut self) -> (Vec<u8>, OwnedEnd) {
         debug_assert_eq!(self.passed, 0, "what has passed on does not pass again");
         let Self { bytes, end, .. } = std::mem::take(self);
@@ -64,8 +65,8 @@ impl Backlog {
     }
 
     /// Drops the waiting data and the end.
-    pub fn clear(&mut self, io: &mut EventLoop) {
+    pub fn clear(&mut self, buffers: &mut impl Buffers) {
         let Self { bytes, .. } = std::mem::take(self);
-        io.spares.give(bytes);
+        buffers.give(bytes);
     }
 }

@@ -1,0 +1,6 @@
+//! Connections of clients.
+
+pub mod http2;
+pub mod memory;
+pub mod pending;
+pub mod streams;

@@ -1,0 +1,4 @@
+//! Connections to members.
+
+pub mod http2;
+pub mod streams;
