@@ -25,8 +25,8 @@ const FUNCTIONS: Bound = Bound {
     max: 70,
     beyond: &[
         ("bench/src/report/markdown.rs section", 76),
-        ("crates/dataplane/src/worker/client/accept.rs Worker::accept_client", 82),
-        ("crates/dataplane/src/worker/client/http1.rs Worker::client_input", 94),
+        ("crates/dataplane/src/worker/client/accept.rs Router::accept_client", 82),
+        ("crates/dataplane/src/worker/client/http1.rs Router::client_input", 94),
     ],
     advice: "divide it into functions that do one thing each",
 };
@@ -57,7 +57,7 @@ const METHODS: Bound = Bound {
         ("crates/control/src/supervisor.rs Supervisor", 44),
         ("crates/core/src/expression/check/mod.rs Checker", 37),
         ("crates/dataplane/src/worker/edge.rs WorkerEdge", 78),
-        ("crates/dataplane/src/worker/mod.rs Worker", 120),
+        ("crates/dataplane/src/worker/router.rs Router", 103),
         ("crates/exchange/src/parts/transaction_ends.rs TransactionEnds", 40),
         ("crates/exchange/src/transaction/exchange.rs Exchange", 40),
         ("crates/exchange/tests/simulation/router.rs Router", 63),

@@ -36,7 +36,7 @@ impl Worker {
                 ControlEvent::End => return io.stop(),
                 ControlEvent::Failure(error) => {
                     let error = format!("control socket: {error}");
-                    return self.world.notices.tell_of_socket(io.now_ms(), &error);
+                    return self.router.world.notices.tell_of_socket(io.now_ms(), &error);
                 }
             }
         }
@@ -64,12 +64,14 @@ impl Worker {
                 self.sweeps.begin(asked);
                 sweeps::note_chores(self);
             }
-            Command::Follow(is_followed) => log_settings::follow(&mut self.world, is_followed),
-            Command::Inspected(job) => subrequests::inspection_returned(self, io, *job),
+            Command::Follow(is_followed) => {
+                log_settings::follow(&mut self.router.world, is_followed)
+            }
+            Command::Inspected(job) => subrequests::inspection_returned(&mut self.router, io, *job),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(feature = "simulation")]
             Command::SetInspections { are_all_long, cpu_us } => {
-                let tools = &mut self.world.tools;
+                let tools = &mut self.router.world.tools;
                 tools.offloaded.turn.work_bytes_max = if are_all_long { 0 } else { u64::MAX };
                 tools.cpu_us = cpu_us;
             }
@@ -92,31 +94,32 @@ impl Worker {
         removed: &[ListenPoint],
     ) {
         accept_last(self, io, removed);
-        let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
-        for member in self.world.table.retire_members(&next) {
-            self.edge(io).close_idle(&member);
+        let next = LocalTable::new(&live, Some(&self.router.world.table), self.router.world.id);
+        for member in self.router.world.table.retire_members(&next) {
+            self.router.edge(io).close_idle(&member);
         }
-        self.world.log.flush(&self.world.counted);
-        self.world.side_logs.flush(&self.world.counted);
+        self.router.world.log.flush(&self.router.world.counted);
+        self.router.world.side_logs.flush(&self.router.world.counted);
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
-        self.world.table = next;
-        self.world.live = live;
-        self.world.waiting.move_to(&self.world.table, &mut self.exchanges);
-        self.sweeps.watch(&self.world.table);
+        self.router.world.table = next;
+        self.router.world.live = live;
+        self.router.world.waiting.move_to(&self.router.world.table, &mut self.router.exchanges);
+        self.sweeps.watch(&self.router.world.table);
         sweeps::note_chores(self);
-        log_settings::log_as_configured(&mut self.world);
-        self.world.listeners.remove(io, removed);
-        self.world.listeners.refresh(&self.world.table);
+        log_settings::log_as_configured(&mut self.router.world);
+        self.router.world.listeners.remove(io, removed);
+        self.router.world.listeners.refresh(&self.router.world.table);
         // Idle clients would keep the previous table in memory.
-        let idle = self.world.clients.all.iter().filter(|(_, client)| client.exchange().is_none());
+        let idle =
+            self.router.world.clients.all.iter().filter(|(_, client)| client.exchange().is_none());
         let idle: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
-        idle.into_iter().for_each(|key| self.world.refresh_server(key));
-        self.world.set_leave_times(leave_by_ms);
-        let bytes_max = self.world.live.snapshot.data_plane.http2_memory_bytes;
-        self.world.clients.http2_memory.set_max(&mut self.world.agenda, bytes_max);
-        self.udp.apply(io, &mut self.world, removed, leave_by_ms);
+        idle.into_iter().for_each(|key| self.router.world.refresh_server(key));
+        self.router.world.set_leave_times(leave_by_ms);
+        let bytes_max = self.router.world.live.snapshot.data_plane.http2_memory_bytes;
+        self.router.world.clients.http2_memory.set_max(&mut self.router.world.agenda, bytes_max);
+        self.udp.apply(io, &mut self.router.world, removed, leave_by_ms);
         for address in added {
-            let world = &mut self.world;
+            let world = &mut self.router.world;
             let failure = match self.control.next_listener() {
                 Some(socket) if matches!(address.address, Address::Udp(_)) => {
                     self.udp.add_listener(io, world, socket, address);
@@ -137,13 +140,13 @@ impl Worker {
 
     /// Takes the members of some pools, by their indexes, from a table that differs from the active one in nothing else.
     fn take_members(&mut self, io: &mut EventLoop, live: Arc<LiveTable>, pools: &[usize]) {
-        for member in self.world.table.take_members(&live, pools, self.world.id) {
-            self.edge(io).close_idle(&member);
+        for member in self.router.world.table.take_members(&live, pools, self.router.world.id) {
+            self.router.edge(io).close_idle(&member);
         }
-        go_over(&self.world.table, pools, &mut self.world.members.all);
-        self.world.live = live;
-        self.world.waiting.move_to(&self.world.table, &mut self.exchanges);
-        self.sweeps.watch(&self.world.table);
+        go_over(&self.router.world.table, pools, &mut self.router.world.members.all);
+        self.router.world.live = live;
+        self.router.world.waiting.move_to(&self.router.world.table, &mut self.router.exchanges);
+        self.sweeps.watch(&self.router.world.table);
         sweeps::note_chores(self);
     }
 }
@@ -202,16 +205,17 @@ impl Worker {
     /// `Connection: close` in the response. The first request of a client that has just connected may be on its way.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
+            .router
             .world
             .clients
             .all
             .iter()
             .filter(|(_, client)| {
-                let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
+                let stays = !self.router.world.is_draining() && client.leave_by_ms.is_none();
                 let is_new = io.sockets.sent_bytes(client.token) == 0;
                 let is_spared = client.leave_by_ms.is_none()
-                    && (DrainDeadlines::spares_idle(self.world.draining)
-                        || is_new && DrainDeadlines::spares_new(self.world.draining));
+                    && (DrainDeadlines::spares_idle(self.router.world.draining)
+                        || is_new && DrainDeadlines::spares_new(self.router.world.draining));
                 match client.stage {
                     Stage::Idle => !stays && !is_spared,
                     // HTTP/2 clients get a GOAWAY first, so that no request is lost.
@@ -222,74 +226,76 @@ impl Worker {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.world.clients.all.get(key) else { continue };
+            let Some(client) = self.router.world.clients.all.get(key) else { continue };
             match client.stage {
                 Stage::Streams => {
-                    self.world.clients.announce_end((io, &mut self.world.agenda), key)
+                    self.router.world.clients.announce_end((io, &mut self.router.world.agenda), key)
                 }
-                _ => self.edge(io).leave_idle(key),
+                _ => self.router.edge(io).leave_idle(key),
             }
         }
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64, idle_ms: Option<u64>) {
-        let addresses = self.world.listeners.addresses();
+        let addresses = self.router.world.listeners.addresses();
         match idle_ms {
             None => accept_last(self, io, &addresses),
             Some(_) => self.udp.leave_unread(io),
         }
-        self.world.listeners.remove(io, &addresses);
+        self.router.world.listeners.remove(io, &addresses);
         let now_ms = io.now_ms();
         let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
         let until_ms = now_ms.saturating_add(timeout_ms);
         let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
-        self.world.draining = Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
-        self.world.note_ends();
+        self.router.world.draining =
+            Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
+        self.router.world.note_ends();
         self.close_idle_clients(io);
     }
 
     /// Checks whether draining is finished or its time is over, and closes clients whose deadlines have passed.
     pub fn end_clients(&mut self, io: &mut EventLoop) {
-        if self.world.leave_by_ms.is_none() && !self.world.is_draining() {
+        if self.router.world.leave_by_ms.is_none() && !self.router.world.is_draining() {
             return;
         }
         let now_ms = io.now_ms();
         // Members may still take what the last clients have sent.
-        let has_ended = self.world.clients.all.is_empty()
+        let has_ended = self.router.world.clients.all.is_empty()
             && self.udp.is_empty()
             // The log still gets what they find.
-            && self.world.tools.offloaded.left() == 0
-            && self.world.counted.member_connections_leaving.get() == 0;
-        let draining = self.world.draining;
+            && self.router.world.tools.offloaded.left() == 0
+            && self.router.world.counted.member_connections_leaving.get() == 0;
+        let draining = self.router.world.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
-            self.world.note_ends();
+            self.router.world.note_ends();
             return self.stop(io);
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
-        if self.world.draining.as_mut().is_some_and(|draining| draining.end_times(now_ms)) {
+        if self.router.world.draining.as_mut().is_some_and(|draining| draining.end_times(now_ms)) {
             self.close_idle_clients(io);
         }
-        if self.world.leave_by_ms.is_some_and(is_due) {
+        if self.router.world.leave_by_ms.is_some_and(is_due) {
             self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
-            self.world.leave_by_ms = self.world.next_leave_ms();
+            self.router.world.leave_by_ms = self.router.world.next_leave_ms();
         }
-        let draining = self.world.draining.map(|draining| draining.next_ms());
-        let next_ms = self.world.leave_by_ms.into_iter().chain(draining).min();
-        self.world.agenda.wake_by(next_ms.map(|at_ms| at_ms * 1_000));
-        self.world.note_ends();
+        let draining = self.router.world.draining.map(|draining| draining.next_ms());
+        let next_ms = self.router.world.leave_by_ms.into_iter().chain(draining).min();
+        self.router.world.agenda.wake_by(next_ms.map(|at_ms| at_ms * 1_000));
+        self.router.world.note_ends();
     }
 
     fn stop(&mut self, io: &mut EventLoop) {
         self.close_clients(io, |_| true);
-        self.udp.stop(io, &mut self.world);
-        self.world.log.flush(&self.world.counted);
-        self.world.side_logs.flush(&self.world.counted);
+        self.udp.stop(io, &mut self.router.world);
+        self.router.world.log.flush(&self.router.world.counted);
+        self.router.world.side_logs.flush(&self.router.world.counted);
         io.stop();
     }
 
     /// Closes the client connections that satisfy a condition, in any state.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
         let keys: Vec<ClientKey> = self
+            .router
             .world
             .clients
             .all
@@ -298,15 +304,15 @@ impl Worker {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.world.clients.all.get(key) else {
+            let Some(client) = self.router.world.clients.all.get(key) else {
                 continue;
             };
             match client.stage {
-                Stage::Exchange(exchange) => {
-                    self.with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
-                }
-                Stage::Streams => self.stop_http2(io, key),
-                _ => self.edge(io).close_client(key),
+                Stage::Exchange(exchange) => self
+                    .router
+                    .with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped)),
+                Stage::Streams => self.router.stop_http2(io, key),
+                _ => self.router.edge(io).close_client(key),
             }
         }
     }
@@ -314,7 +320,7 @@ impl Worker {
 
 /// Accepts the connections in the queues of listeners that are about to be closed.
 fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
-    for token in worker.world.listeners.sockets(removed) {
+    for token in worker.router.world.listeners.sockets(removed) {
         accept_before_close(io, worker, token);
     }
 }

@@ -11,7 +11,7 @@ use weir_exchange::edge::TunnelBytes;
 use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
-use crate::worker::agenda::{Due, TaskKind};
+use crate::worker::agenda::TaskKind;
 use crate::worker::{Worker, member, sooner};
 
 /// The side whose socket has an event.
@@ -38,7 +38,7 @@ impl SocketOwner {
 
 /// Counts bytes of a tunnel that were moved directly from this side to the other.
 fn passed(worker: &mut Worker, io: &mut EventLoop, from: &SocketOwner, count: usize) {
-    let world = &mut worker.world;
+    let world = &mut worker.router.world;
     world.counted.bytes_spliced.add(count as u64);
     let passing = TunnelBytes::Moved(count);
     match *from {
@@ -46,13 +46,13 @@ fn passed(worker: &mut Worker, io: &mut EventLoop, from: &SocketOwner, count: us
             let Some(client) = world.clients.all.get(key) else { return };
             client.server.counters.bytes_received.add(count as u64);
             let Some(exchange) = client.exchange() else { return };
-            worker.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
+            worker.router.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
         }
         SocketOwner::Member(key) => {
             let Some(connection) = world.members.all.get(key) else { return };
             connection.member.counters.bytes_received.add(count as u64);
             let Some(exchange) = connection.exchange else { return };
-            worker.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
+            worker.router.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
         }
         SocketOwner::Neither => {}
     }
@@ -67,29 +67,29 @@ impl Handler for Worker {
         peer: Option<SocketAddr>,
     ) {
         let Some(listener) = key_of(listener) else { return };
-        if let Err(error) = self.accept_client(io, listener, socket, peer) {
-            self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+        if let Err(error) = self.router.accept_client(io, listener, socket, peer) {
+            self.router.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
         }
     }
 
     fn make_room(&mut self, io: &mut EventLoop) -> bool {
-        member::connection::make_room(&mut self.edge(io))
+        member::connection::make_room(&mut self.router.edge(io))
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
-        self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+        self.router.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
         if let SocketOwner::Member(key) = SocketOwner::of(owner) {
-            self.member_connected(io, key, result);
+            self.router.member_connected(io, key, result);
         }
     }
 
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_received(io, key, bytes),
-            SocketOwner::Member(key) => self.member_received(io, key, bytes),
+            SocketOwner::Client(key) => self.router.client_received(io, key, bytes),
+            SocketOwner::Member(key) => self.router.member_received(io, key, bytes),
             SocketOwner::Neither => {}
         }
     }
@@ -100,59 +100,59 @@ impl Handler for Worker {
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_ended(io, key),
-            SocketOwner::Member(key) => self.member_ended(io, key),
+            SocketOwner::Client(key) => self.router.client_ended(io, key),
+            SocketOwner::Member(key) => self.router.member_ended(io, key),
             SocketOwner::Neither => {}
         }
     }
 
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_failed(io, key),
-            SocketOwner::Member(key) => self.member_failed(io, key),
+            SocketOwner::Client(key) => self.router.client_failed(io, key),
+            SocketOwner::Member(key) => self.router.member_failed(io, key),
             SocketOwner::Neither => {}
         }
     }
 
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: HandshakeResult) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_secured(io, key, &established),
-            SocketOwner::Member(key) => self.member_ready(io, key),
+            SocketOwner::Client(key) => self.router.client_secured(io, key, &established),
+            SocketOwner::Member(key) => self.router.member_ready(io, key),
             SocketOwner::Neither => {}
         }
     }
 
     fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
         if let SocketOwner::Client(key) = SocketOwner::of(owner) {
-            self.client_confirmed(io, key);
+            self.router.client_confirmed(io, key);
         }
     }
 
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_insecure(io, key, error),
-            SocketOwner::Member(key) => self.member_insecure(io, key, error),
+            SocketOwner::Client(key) => self.router.client_insecure(io, key, error),
+            SocketOwner::Member(key) => self.router.member_insecure(io, key, error),
             SocketOwner::Neither => {}
         }
     }
 
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_drained(io, key),
-            SocketOwner::Member(key) => self.member_drained(io, key),
+            SocketOwner::Client(key) => self.router.client_drained(io, key),
+            SocketOwner::Member(key) => self.router.member_drained(io, key),
             SocketOwner::Neither => {}
         }
     }
 
     fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.client_timer(io, key),
-            SocketOwner::Member(key) => self.member_timer(io, key),
+            SocketOwner::Client(key) => self.router.client_timer(io, key),
+            SocketOwner::Member(key) => self.router.member_timer(io, key),
             SocketOwner::Neither => {
                 if let Owner::Session(key) = owner
                     && let Some(key) = key_of(key)
                 {
-                    self.udp.timed_out(io, &mut self.world, key);
+                    self.udp.timed_out(io, &mut self.router.world, key);
                 }
             }
         }
@@ -165,7 +165,7 @@ impl Handler for Worker {
         flow: Option<Flow>,
         train: Train<'_>,
     ) {
-        let world = &mut self.world;
+        let world = &mut self.router.world;
         match (owner, flow) {
             (Owner::DatagramListener(key), flow) => {
                 if let Some(key) = key_of(key) {
@@ -185,15 +185,17 @@ impl Handler for Worker {
         if let Owner::Session(key) = owner
             && let Some(key) = key_of(key)
         {
-            self.udp.member_failed(io, &mut self.world, key, error);
+            self.udp.member_failed(io, &mut self.router.world, key, error);
         }
     }
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.edge(io).forget_client(key),
+            SocketOwner::Client(key) => self.router.edge(io).forget_client(key),
             // The member connection was removed when it started to linger.
-            SocketOwner::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
+            SocketOwner::Member(_) => {
+                self.router.world.counted.member_connections_leaving.subtract(1)
+            }
             SocketOwner::Neither => {}
         }
     }
@@ -204,17 +206,17 @@ impl Handler for Worker {
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
         // This call may write log lines.
-        let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
-        let counters = &self.world.counted;
+        let udp_due_ms = self.udp.turn_ended(io, &mut self.router.world);
+        let counters = &self.router.world.counted;
         counters.loop_turns.add(1);
         let now_ms = io.now_ms();
-        let log_due_ms = self.world.log.flush_if_due(now_ms, counters);
-        let side_due_ms = self.world.side_logs.flush_if_due(now_ms, counters);
+        let log_due_ms = self.router.world.log.flush_if_due(now_ms, counters);
+        let side_due_ms = self.router.world.side_logs.flush_if_due(now_ms, counters);
         let due_ms = sooner(sooner(log_due_ms, side_due_ms), udp_due_ms);
-        self.world.agenda.wake_by(due_ms.map(|due_ms| due_ms * 1_000));
-        self.run_due(io, Due::EndOfTurn);
-        self.world.note_compression_memory();
-        let (now_us, world) = (io.clock().now_us(), &mut self.world);
+        self.router.world.agenda.wake_by(due_ms.map(|due_ms| due_ms * 1_000));
+        self.end_turn(io);
+        self.router.world.note_compression_memory();
+        let (now_us, world) = (io.clock().now_us(), &mut self.router.world);
         if world.agenda.count(TaskKind::ServeWaiting) > 0 {
             // Tasks behind this one may have added requests to queues.
             world.agenda.wake_by(world.waiting.next_check_us(now_us));

@@ -17,35 +17,38 @@ impl Worker {
                 remains.push(format!("{count} {what}"));
             }
         };
-        look("clients", self.world.clients.all.len());
-        look("exchanges", self.exchanges.len());
+        look("clients", self.router.world.clients.all.len());
+        look("exchanges", self.router.exchanges.len());
         look("sessions of datagrams", self.udp.len());
-        let busy = self.world.members.all.iter().filter(|(_, it)| it.is_busy()).count();
+        let busy = self.router.world.members.all.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
-        for (kind, count) in self.world.agenda.remains() {
+        for (kind, count) in self.router.world.agenda.remains() {
             look(&format!("tasks: {kind:?}"), count);
         }
-        look("bytes that HTTP/2 holds", self.world.clients.http2_memory.bytes() as usize);
-        look("notes of requests", self.world.recorder.open());
-        look("places under limits", self.world.tools.limit_places.len());
-        look("requests that wait", self.world.waiting.len());
-        look("inspections", self.world.tools.offloaded.left());
-        look("inspections to go on with", usize::from(!self.inspections.are_none()));
-        look("inspections elsewhere", self.world.counted.waf_inspections_away.get() as usize);
-        look("copies under way", self.world.tools.unawaited_under_way as usize);
-        look("bytes of encoders", self.world.tools.encoders.taken_bytes());
-        look_at_counts(&self.world, &mut look);
+        look("bytes that HTTP/2 holds", self.router.world.clients.http2_memory.bytes() as usize);
+        look("notes of requests", self.router.world.recorder.open());
+        look("places under limits", self.router.world.tools.limit_places.len());
+        look("requests that wait", self.router.world.waiting.len());
+        look("inspections", self.router.world.tools.offloaded.left());
+        look("inspections to go on with", usize::from(!self.router.inspections.are_none()));
+        look(
+            "inspections elsewhere",
+            self.router.world.counted.waf_inspections_away.get() as usize,
+        );
+        look("copies under way", self.router.world.tools.unawaited_under_way as usize);
+        look("bytes of encoders", self.router.world.tools.encoders.taken_bytes());
+        look_at_counts(&self.router.world, &mut look);
         remains
     }
 
     /// HTTP/2 connections that have lost a part of their windows: no stream is open, but window for received bytes was not
     /// returned.
     pub fn lost_windows(&self) -> Vec<String> {
-        let clients = self.world.clients.all.iter().filter_map(|(_, it)| {
+        let clients = self.router.world.clients.all.iter().filter_map(|(_, it)| {
             let http2 = it.http2.as_ref().filter(|http2| http2.has_nothing())?;
             Some((http2.frames.connection.unreleased_bytes(), "a client"))
         });
-        let members = self.world.members.all.iter().filter_map(|(_, it)| {
+        let members = self.router.world.members.all.iter().filter_map(|(_, it)| {
             let http2 = it.http2.as_ref().filter(|http2| http2.streams.is_empty())?;
             Some((http2.frames.connection.unreleased_bytes(), &*it.member.live.label))
         });

@@ -394,36 +394,36 @@ impl Sweep {
 /// Does a part of the rare work at the end of a turn.
 #[cold]
 pub fn do_chores(worker: &mut Worker, io: &mut EventLoop) {
-    if worker.world.table.has_compression {
-        worker.world.note_turn_for_budget(io.clock().now_us());
+    if worker.router.world.table.has_compression {
+        worker.router.world.note_turn_for_budget(io.clock().now_us());
     }
-    let watch_ms = worker.sweeps.look_at_members(&worker.world.table, io.now_ms());
+    let watch_ms = worker.sweeps.look_at_members(&worker.router.world.table, io.now_ms());
     let all = SweptSessions {
-        transactions: &worker.exchanges,
+        transactions: &worker.router.exchanges,
         udp: &worker.udp,
-        world: &worker.world,
+        world: &worker.router.world,
         now_us: io.clock().now_us(),
     };
     if let Some(SweepPart { sweep, next, transactions, sessions }) = worker.sweeps.begin_part(&all)
     {
         let why = sweep.why();
         for key in transactions {
-            worker.with_any(io, key, |it, at| it.truncate(at, why));
+            worker.router.with_any(io, key, |it, at| it.truncate(at, why));
         }
         for key in sessions {
-            worker.udp.end_one(io, &mut worker.world, key, why);
+            worker.udp.end_one(io, &mut worker.router.world, key, why);
         }
         worker.sweeps.end_part(sweep, next);
     }
     let sweep_ms = worker.sweeps.is_under_way().then(|| io.now_ms());
     note_chores(worker);
-    worker.world.agenda.wake_by(sooner(watch_ms, sweep_ms).map(|due_ms| due_ms * 1_000));
+    worker.router.world.agenda.wake_by(sooner(watch_ms, sweep_ms).map(|due_ms| due_ms * 1_000));
 }
 
 /// Has [`do_chores`] called at the end of each turn, as long as there are any. It is one task for all of them, because most
 /// workers have none.
 pub fn note_chores(worker: &mut Worker) {
-    if worker.world.table.has_compression || worker.sweeps.have_work() {
-        worker.world.agenda.add_once(Task::DoChores);
+    if worker.router.world.table.has_compression || worker.sweeps.have_work() {
+        worker.router.world.agenda.add_once(Task::DoChores);
     }
 }

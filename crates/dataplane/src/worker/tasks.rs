@@ -5,57 +5,76 @@ use weir_exchange::parts::end::End;
 
 use super::agenda::{Due, Task};
 use super::client::http2_memory;
+use super::router::Router;
 use super::{Worker, subrequests, sweeps};
 
 impl Worker {
-    /// Does the tasks that are due.
+    /// Does the tasks that are due at the end of the turn.
+    #[inline]
+    pub fn end_turn(&mut self, io: &mut EventLoop) {
+        if self.router.world.agenda.has(Due::EndOfTurn) {
+            run_end_of_turn(self, io);
+        }
+    }
+}
+
+fn run_end_of_turn(worker: &mut Worker, io: &mut EventLoop) {
+    for &kind in Due::EndOfTurn.kinds() {
+        let mut left = worker.router.world.agenda.count(kind);
+        while left > 0
+            && let Some(task) = worker.router.world.agenda.take(kind)
+        {
+            left -= 1;
+            match task {
+                Task::DoChores => sweeps::do_chores(worker, io),
+                Task::EndClients => worker.end_clients(io),
+                task => run(&mut worker.router, io, task),
+            }
+        }
+    }
+}
+
+impl Router {
+    /// Does the tasks that are due after a call, or at the end of a read. What they add is done, too.
     #[inline]
     pub fn run_due(&mut self, io: &mut EventLoop, due: Due) {
+        debug_assert_ne!(due, Due::EndOfTurn, "the worker does these");
         if self.world.agenda.has(due) {
             run_tasks(self, io, due);
         }
     }
 }
 
-fn run_tasks(worker: &mut Worker, io: &mut EventLoop, due: Due) {
+fn run_tasks(router: &mut Router, io: &mut EventLoop, due: Due) {
     for &kind in due.kinds() {
-        let mut left = match due {
-            // Nothing else follows, so what is added meanwhile is done, too.
-            Due::AfterCall | Due::EndOfRead => usize::MAX,
-            Due::EndOfTurn => worker.world.agenda.count(kind),
-        };
-        while left > 0
-            && let Some(task) = worker.world.agenda.take(kind)
-        {
-            left -= 1;
-            run(worker, io, task);
+        while let Some(task) = router.world.agenda.take(kind) {
+            run(router, io, task);
         }
     }
 }
 
-fn run(worker: &mut Worker, io: &mut EventLoop, task: Task) {
+fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
     match task {
-        Task::Order(deferred) => subrequests::run(worker, io, deferred),
+        Task::Order(deferred) => subrequests::run(router, io, deferred),
         Task::PassResponse(key) => {
-            worker.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));
+            router.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));
         }
         Task::PassRequest(key) => {
-            worker.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
+            router.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
         }
-        Task::BeginRequests(key) => worker.begin_requests(io, key),
-        Task::SendHead(key) => worker.send_head(io, key),
-        Task::SendResponses(key) => worker.streams_opened(io, key),
-        Task::DoChores => sweeps::do_chores(worker, io),
+        Task::BeginRequests(key) => router.begin_requests(io, key),
+        Task::SendHead(key) => router.send_head(io, key),
+        Task::SendResponses(key) => router.streams_opened(io, key),
         Task::BeginMoreRequests(key) => {
-            worker.begin_more_requests(io, key);
-            worker.run_due(io, Due::EndOfRead);
+            router.begin_more_requests(io, key);
+            router.run_due(io, Due::EndOfRead);
         }
-        Task::ServeWaiting => worker.serve_waiting(io),
-        Task::LoseStream(key, connection, why) => worker.stream_missed(io, key, connection, why),
-        Task::ResumeInspections => subrequests::resume_inspections(worker, io),
-        Task::EndClients => worker.end_clients(io),
-        Task::FlushMember(key) => worker.world.members.flush(io, key),
-        Task::FlushClient(key) => worker.edge(io).flush_client(key),
-        Task::BoundMemory => http2_memory::heed(worker, io),
+        Task::ServeWaiting => router.serve_waiting(io),
+        Task::LoseStream(key, connection, why) => router.stream_missed(io, key, connection, why),
+        Task::ResumeInspections => subrequests::resume_inspections(router, io),
+        Task::DoChores | Task::EndClients => debug_assert!(false, "the worker does these"),
+        Task::FlushMember(key) => router.world.members.flush(io, key),
+        Task::FlushClient(key) => router.edge(io).flush_client(key),
+        Task::BoundMemory => http2_memory::heed(router, io),
     }
 }

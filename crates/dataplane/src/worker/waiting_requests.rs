@@ -7,9 +7,9 @@ use weir_config::snapshot::HalfClosed;
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 
-use super::Worker;
 use super::agenda::Task;
 use super::edge::WorkerEdge;
+use super::router::Router;
 use crate::worker::state::waiting_requests::newer_pool;
 
 impl WorkerEdge<'_> {
@@ -32,7 +32,7 @@ impl WorkerEdge<'_> {
     }
 }
 
-impl Worker {
+impl Router {
     /// Continues requests that get a place at a member, and requests whose time is over.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) {
         let now = io.clock();

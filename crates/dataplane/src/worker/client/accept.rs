@@ -15,10 +15,10 @@ use weir_http::message::Framing;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
-use crate::worker::Worker;
 use crate::worker::client::gate;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::client::{Client, Special};
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
@@ -35,7 +35,7 @@ fn first_timeout_ms(server: &LocalServer) -> u64 {
     relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms)
 }
 
-impl Worker {
+impl Router {
     /// Sets up an accepted connection, unless a limit or a policy refuses it.
     pub fn accept_client(
         &mut self,

@@ -12,7 +12,7 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
 use weir_http::message::{Method, RequestHead};
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
 
 /// Whether a request must wait until the client's handshake is complete.
@@ -23,7 +23,7 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
     is_early && (!is_safe || head.upgrade.is_some())
 }
 
-impl Worker {
+impl Router {
     /// Handles the completed handshake of a client that has sent early data: waiting requests continue.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.all.get_mut(key) else { return };

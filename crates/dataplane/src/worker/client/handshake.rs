@@ -15,10 +15,10 @@ use weir_tls::challenges::ACME_TLS;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, HandshakeResult, Session, TlsError};
 
-use crate::worker::Worker;
 use crate::worker::client::gate;
 use crate::worker::client::own_response::{RefusalFacts, UnforwardedRequest, log_decided};
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::{DrainDeadlines, World};
 
@@ -40,7 +40,7 @@ fn is_plain_http(input: &[u8]) -> bool {
     METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
 }
 
-impl Worker {
+impl Router {
     /// Parses the received part of a ClientHello. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         let Some(client) = self.world.clients.all.get_mut(key) else { return false };
@@ -153,7 +153,7 @@ impl World {
     }
 }
 
-impl Worker {
+impl Router {
     /// Handles a TLS error caused by the client or the network. An alert is already queued.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey, error: &TlsError) {
         let Some(client) = self.world.clients.all.get(key) else { return };

@@ -10,14 +10,14 @@ use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::h1::{BodyError, HeadScan, ParseProgress, parse_request, parse_trailers};
 
-use crate::worker::Worker;
 use crate::worker::client::early_data;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::DrainDeadlines;
 
-impl Worker {
+impl Router {
     /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
     pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
         if self.world.clients.all.get(key).is_some_and(Client::has_input) {
@@ -67,7 +67,7 @@ impl WorkerEdge<'_> {
     }
 }
 
-impl Worker {
+impl Router {
     /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;

@@ -19,10 +19,10 @@ use weir_http::h2::{
 };
 use weir_http::message::RequestHead;
 
-use crate::worker::Worker;
 use crate::worker::agenda::{Agenda, Due, Task};
 use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::clients::Clients;
 use crate::worker::state::stage::Stage;
@@ -54,7 +54,7 @@ impl WorkerEdge<'_> {
     }
 }
 
-impl Worker {
+impl Router {
     /// Processes bytes of a client with HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.inbox.header_block.take().unwrap_or_default();
@@ -188,7 +188,7 @@ impl Worker {
     }
 }
 
-impl Worker {
+impl Router {
     /// Sets the priority of a response to the one that the client requests.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(transaction) = self.exchanges.get(exchange)
@@ -290,7 +290,7 @@ impl Clients {
     }
 }
 
-impl Worker {
+impl Router {
     /// Sends the head of a request whose body has not begun, because a client may wait for a response before it continues.
     pub fn send_head(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         let exchange = self.exchanges.get(key).and_then(Transaction::http);
@@ -483,7 +483,7 @@ impl Clients {
     }
 }
 
-impl Worker {
+impl Router {
     /// Continues the exchanges of a client after all queued data was sent.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.all.get(key) else { return };

@@ -7,7 +7,7 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::termination::Termination;
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::clients::Clients;
 
@@ -26,20 +26,20 @@ fn holders(clients: &Clients, now_ms: u64) -> Vec<(bool, ClientKey)> {
 
 /// Ends connections at the end of a turn, until the rest is within the budget. They are reset: what they do not read must not wait
 /// for them any longer.
-pub fn heed(worker: &mut Worker, io: &mut EventLoop) {
+pub fn heed(router: &mut Router, io: &mut EventLoop) {
     let now_ms = io.now_ms();
-    let world = &mut worker.world;
+    let world = &mut router.world;
     if !world.clients.http2_memory.begin_look(&mut world.agenda, now_ms) {
         return;
     }
     for (is_still, key) in holders(&world.clients, now_ms) {
-        if !worker.world.clients.http2_memory.ends(is_still) {
+        if !router.world.clients.http2_memory.ends(is_still) {
             break;
         }
-        let Some(client) = worker.world.clients.all.get(key) else { continue };
+        let Some(client) = router.world.clients.all.get(key) else { continue };
         client.server.counters.http2_floods_memory.add(1);
-        worker.abandon_streams(io, key, Termination::ClientFlood);
-        worker.edge(io).reset_client(key);
+        router.abandon_streams(io, key, Termination::ClientFlood);
+        router.edge(io).reset_client(key);
     }
-    worker.world.clients.http2_memory.end_look(now_ms);
+    router.world.clients.http2_memory.end_look(now_ms);
 }

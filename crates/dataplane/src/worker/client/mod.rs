@@ -24,12 +24,12 @@ use weir_exchange::arena::ClientKey;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 
-use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
 
-impl Worker {
+impl Router {
     /// Processes received bytes of a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
         let Some(client) = self.world.clients.all.get_mut(key) else { return };
@@ -127,7 +127,7 @@ impl WorkerEdge<'_> {
     }
 }
 
-impl Worker {
+impl Router {
     /// Handles the client's deadline.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.all.get(key) else { return };

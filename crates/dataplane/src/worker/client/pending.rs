@@ -17,16 +17,16 @@ use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
-use crate::worker::Worker;
 use crate::worker::agenda::Task;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::{RefusalFacts, refused_as};
+use crate::worker::router::Router;
 use crate::worker::state::clients::Clients;
 
 /// Maximum time per turn to begin requests of one client. The others begin in the next turn.
 const SLICE_US: u64 = 250;
 
-impl Worker {
+impl Router {
     /// Handles the head of a request, which begins at the end of this read.
     pub fn stream_request(
         &mut self,
@@ -110,7 +110,7 @@ impl Clients {
     }
 }
 
-impl Worker {
+impl Router {
     /// Begins the requests of a client whose streams are still open, for at most `slice_us`.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
         // The clock is not read for a single request.
@@ -146,7 +146,7 @@ impl Clients {
     }
 }
 
-impl Worker {
+impl Router {
     /// The exchange of a stream on which data or trailers have arrived. If its request is pending, it begins here.
     pub fn begun_exchange(
         &mut self,
@@ -181,7 +181,7 @@ impl Worker {
     }
 }
 
-impl Worker {
+impl Router {
     fn begin_on_stream(
         &mut self,
         io: &mut EventLoop,

@@ -24,13 +24,13 @@ use weir_exchange::transaction::relay::{Relay, count_relay};
 use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
-use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
-impl Worker {
+impl Router {
     /// Parses a client's first bytes, if they are needed to select the pool. True: the relay has begun, or was refused.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.world.refresh_server(key);
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-impl Worker {
+impl Router {
     /// Relays the decrypted data of a client whose TLS ends here. `name`: the server name of the handshake.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.all.get(key) else { return };

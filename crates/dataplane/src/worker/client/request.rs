@@ -16,14 +16,14 @@ use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 use weir_telemetry::records::recorder::RequestStart;
 
-use crate::worker::Worker;
 use crate::worker::client::bound_connections;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
-impl Worker {
+impl Router {
     /// Begins the exchange of a request. `stream`: the stream of the client's connection; 0: HTTP/1.
     pub fn begin_request(
         &mut self,
@@ -110,9 +110,9 @@ fn begin_record(
 /// Applies the body size limit of the virtual server to which the request was handed over.
 #[cold]
 #[inline(never)]
-fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
-    let exchange = worker.exchanges.get(exchange).and_then(Transaction::http);
-    if let (Some(exchange), Some(client)) = (exchange, worker.world.clients.all.get_mut(key)) {
+fn take_body_limit(router: &mut Router, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
+    let exchange = router.exchanges.get(exchange).and_then(Transaction::http);
+    if let (Some(exchange), Some(client)) = (exchange, router.world.clients.all.get_mut(key)) {
         client.body = BodyDecoder::new(head.framing, exchange.ends.server.http.body_size_max);
     }
 }

@@ -17,10 +17,10 @@ use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
 
-use crate::worker::Worker;
 use crate::worker::agenda::Agenda;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::state::clients::Clients;
 use crate::worker::wire::{Socket, Spares};
 
@@ -127,7 +127,7 @@ impl Clients {
     }
 }
 
-impl Worker {
+impl Router {
     /// Sends waiting data of a transaction after windows have opened, at most this many bytes. Returns whether more can be
     /// sent.
     pub fn send_waiting_data(

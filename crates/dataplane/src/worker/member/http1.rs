@@ -19,10 +19,10 @@ use weir_http::h1::{
 };
 use weir_http::message::{Field, ResponseHead};
 
-use crate::worker::Worker;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 
-impl Worker {
+impl Router {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
         if rest.is_empty() {
             return;

@@ -18,9 +18,9 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{AnsweredRequest, read_response, read_trailers};
 use weir_http::h2::{ErrorCode, Event, HeadersKind, ReceiveResult, ResetBy, is_whole};
 
-use crate::worker::Worker;
 use crate::worker::agenda::{Agenda, Due};
 use crate::worker::edge::WorkerEdge;
+use crate::worker::router::Router;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::members::{Members, StreamOf};
@@ -127,7 +127,7 @@ impl Members {
     }
 }
 
-impl Worker {
+impl Router {
     /// Handles an opened connection, whose TLS handshake is complete.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.all.get_mut(key) else { return };
@@ -357,8 +357,8 @@ impl Worker {
 }
 
 /// The member takes no further requests on a connection: each above `last_stream` is retried elsewhere or ends.
-fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey, last_stream: u32) {
-    let Some(http2) = worker.world.members.all.get(key).and_then(|it| it.http2.as_ref()) else {
+fn member_goes_away(router: &mut Router, io: &mut EventLoop, key: ConnectionKey, last_stream: u32) {
+    let Some(http2) = router.world.members.all.get(key).and_then(|it| it.http2.as_ref()) else {
         return;
     };
     let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
@@ -372,7 +372,7 @@ fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey,
     let lost: Vec<(ExchangeKey, Progress)> = lost.collect();
     let is_idle = http2.streams.is_empty();
     for (exchange, progress) in lost {
-        worker.with_any(io, exchange, |it, at| {
+        router.with_any(io, exchange, |it, at| {
             if progress == Progress::Whole {
                 at.pass_joined_response(it, End::No);
             }
@@ -381,19 +381,19 @@ fn member_goes_away(worker: &mut Worker, io: &mut EventLoop, key: ConnectionKey,
     }
     if is_idle {
         let now_ms = io.now_ms();
-        worker.world.members.arm(io, key, now_ms);
+        router.world.members.arm(io, key, now_ms);
     }
 }
 
 /// Handles a reset of the stream of an exchange.
 fn stream_reset(
-    worker: &mut Worker,
+    router: &mut Router,
     io: &mut EventLoop,
     exchange: ExchangeKey,
     (code, by, is_whole): (ErrorCode, ResetBy, bool),
 ) {
-    worker.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
-    if code == ErrorCode::NO_ERROR && worker.with_tunnel(io, exchange, |it, at| it.member_left(at))
+    router.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
+    if code == ErrorCode::NO_ERROR && router.with_tunnel(io, exchange, |it, at| it.member_left(at))
     {
         return;
     }
@@ -402,7 +402,7 @@ fn stream_reset(
         ResetBy::Peer => MemberFailure::Abort,
     };
     // The connection itself works, so it was not stale.
-    let transaction = worker.exchanges.get_mut(exchange);
+    let transaction = router.exchanges.get_mut(exchange);
     if let Some(attempt) = transaction.and_then(|it| it.ends_mut().phase.attempt_mut()) {
         attempt.may_be_stale = false;
     }
@@ -411,10 +411,10 @@ fn stream_reset(
         ErrorCode::REFUSED_STREAM => Progress::Unread,
         _ => Progress::Begun,
     };
-    worker.with_any(io, exchange, |it, at| it.stream_lost(at, why, progress));
+    router.with_any(io, exchange, |it, at| it.stream_lost(at, why, progress));
 }
 
-impl Worker {
+impl Router {
     /// Sends more of this request, if the member's windows allow it.
     fn send_waiting_data_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
@@ -459,7 +459,7 @@ impl Members {
     }
 }
 
-impl Worker {
+impl Router {
     /// Continues the requests of a connection after all data queued on its socket was sent.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let connection = self.world.members.all.get(key);

@@ -10,8 +10,8 @@ use weir_exchange::parts::request::Request;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
-use crate::worker::Worker;
 use crate::worker::agenda::{Agenda, Task};
+use crate::worker::router::Router;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::members::Members;
 
@@ -45,7 +45,7 @@ impl Members {
     }
 }
 
-impl Worker {
+impl Router {
     /// Handles the member's SETTINGS: requests that wait for them continue.
     pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
         let Some(http2) = self.world.members.all.get(connection).and_then(|it| it.http2.as_ref())

@@ -10,7 +10,7 @@ use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::transaction::Transaction;
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 use crate::worker::state::members::{Members, StreamOf};
 
 impl Members {
@@ -63,7 +63,7 @@ impl Members {
     }
 }
 
-impl Worker {
+impl Router {
     /// Sends requests that wait for the window, if it has opened. They precede further data of the requests that exhausted
     /// it.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {

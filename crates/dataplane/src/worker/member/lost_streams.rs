@@ -6,10 +6,10 @@ use weir_exchange::parts::failure::{Loss, MemberFailure, Progress};
 use weir_exchange::parts::phase::Phase;
 use weir_exchange::transaction::Transaction;
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 use crate::worker::state::lost_stream::LostStream;
 
-impl Worker {
+impl Router {
     /// Handles an exchange that got no stream on a connection: it is retried elsewhere, if possible.
     pub fn stream_missed(
         &mut self,

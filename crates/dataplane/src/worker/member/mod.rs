@@ -25,9 +25,9 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::response_data::ForwardResult;
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 
-impl Worker {
+impl Router {
     /// Handles the result of opening a connection.
     pub fn member_connected(
         &mut self,

@@ -8,9 +8,9 @@ use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_tls::{Protocol, ServerName, Session, TlsError};
 
-use crate::worker::Worker;
+use crate::worker::router::Router;
 
-impl Worker {
+impl Router {
     /// Handles a TLS error on a member connection, during the handshake or later.
     pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
         let Some(connection) = self.world.members.all.get(key) else { return };

@@ -1,0 +1,179 @@
+//! The connections and transactions of a worker: what comes from a connection goes to its transaction, and what becomes of a
+//! connection after its transaction is decided here.
+
+use weir_event_loop::EventLoop;
+use weir_exchange::arena::{Arena, ExchangeKey, OfExchange};
+use weir_exchange::parts::caller::Caller;
+use weir_exchange::parts::transaction_ends::NextClientState;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::relay::Relay;
+use weir_exchange::transaction::tunnel::Tunnel;
+use weir_exchange::transaction::{Transaction, stages};
+
+use crate::inspection_queue::KeptInspections;
+use crate::worker::agenda::{Due, Task};
+use crate::worker::edge::WorkerEdge;
+use crate::worker::world::{Inbox, World};
+
+/// The transactions of a worker, memory for the current message, and the state that operations change. The three can be
+/// borrowed separately.
+pub struct Router {
+    /// The transactions.
+    pub exchanges: Arena<OfExchange, Transaction>,
+    /// Memory for the message that is being read.
+    pub inbox: Inbox,
+    /// The state that operations of transactions change.
+    pub world: World,
+    /// The long inspections that threads have no place for.
+    pub inspections: KeptInspections,
+}
+
+impl Router {
+    /// A router without connections.
+    pub fn new(world: World, inspections: KeptInspections) -> Self {
+        Self { exchanges: Arena::default(), inbox: Inbox::default(), world, inspections }
+    }
+
+    /// Calls a function with an exchange, if it still exists and has not become a tunnel.
+    pub fn with<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Exchange, &mut WorkerEdge<'_>) -> R,
+    ) -> R {
+        self.with_any(io, key, |it, at| {
+            it.http_mut().map_or_else(R::default, |exchange| act(exchange, at))
+        })
+    }
+
+    /// Calls a function with a tunnel, if it still exists.
+    pub fn with_tunnel<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Tunnel, &mut WorkerEdge<'_>) -> R,
+    ) -> R {
+        self.with_any(io, key, |it, at| {
+            it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at))
+        })
+    }
+
+    /// Calls a function with a relay, if it still exists and has not become a tunnel.
+    pub fn with_relay(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Relay, &mut WorkerEdge<'_>),
+    ) {
+        self.with_any(io, key, |it, at| {
+            if let Transaction::Relay(relay) = it {
+                act(relay, at);
+            }
+        });
+    }
+
+    /// Calls a function with a transaction, if it still exists. If the transaction has ended afterwards, it is removed, and
+    /// its client connection continues.
+    pub fn with_any<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Transaction, &mut WorkerEdge<'_>) -> R,
+    ) -> R {
+        let Some(transaction) = self.exchanges.get_mut(key) else { return R::default() };
+        let result = act(transaction, &mut WorkerEdge { io: &mut *io, world: &mut self.world });
+        if let Some(after) = transaction.ends_mut().over.take() {
+            self.continue_client(io, key, after);
+        }
+        if !self.world.tools.deferred_work.is_empty() {
+            self.run_orders(io);
+        }
+        result
+    }
+
+    /// Executes what a call of a transaction has ordered, unless the call belongs to such an order itself: then it is executed
+    /// after that.
+    #[inline(never)]
+    pub fn run_orders(&mut self, io: &mut EventLoop) {
+        let World { agenda, tools, .. } = &mut self.world;
+        tools.deferred_work.drain(..).for_each(|it| agenda.add(Task::Order(it)));
+        if agenda.begin_orders() {
+            self.run_due(io, Due::AfterCall);
+            self.world.agenda.end_orders();
+        }
+    }
+
+    /// Continues with the client connection after a transaction has ended.
+    pub fn continue_client(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        after: NextClientState,
+    ) {
+        match after {
+            NextClientState::Tunnel { has_member_ended } => {
+                return become_tunnel(self, io, key, has_member_ended);
+            }
+            NextClientState::Subrequest => return end_subrequest(self, io, key),
+            _ => {}
+        }
+        let Some(transaction) = self.exchanges.get(key) else { return };
+        let caller = transaction.ends().caller;
+        self.exchanges.discard(key);
+        let Some(client) = caller.client() else { return };
+        let is_shared = self.world.clients.all.get(client).is_none_or(|it| it.streams().is_some());
+        match after {
+            // A shared connection stays open when one of its streams ends.
+            NextClientState::Response(_)
+            | NextClientState::Whole
+            | NextClientState::Broken { .. }
+            | NextClientState::Gone { .. }
+                if is_shared => {}
+            NextClientState::Response(outcome) => self.response_ended(io, client, outcome),
+            NextClientState::Whole => self.edge(io).leave(client, true),
+            NextClientState::Gone { must_reset: true } => self.edge(io).reset_client(client),
+            NextClientState::Gone { must_reset: false } => self.edge(io).close_client(client),
+            NextClientState::Broken { must_reset } => self.edge(io).cut_client(client, must_reset),
+            NextClientState::Cut { termination, must_reset } => {
+                // All exchanges on the connection end with it.
+                self.abandon_streams(io, client, termination);
+                self.edge(io).cut_client(client, must_reset);
+            }
+            NextClientState::Nothing
+            | NextClientState::Subrequest
+            | NextClientState::Tunnel { .. } => {}
+        }
+    }
+
+    /// The sockets and the state, for calls of transactions.
+    pub fn edge<'a>(&'a mut self, io: &'a mut EventLoop) -> WorkerEdge<'a> {
+        WorkerEdge { io, world: &mut self.world }
+    }
+}
+
+/// Turns an exchange or a relay into a tunnel.
+fn become_tunnel(
+    router: &mut Router,
+    io: &mut EventLoop,
+    key: ExchangeKey,
+    has_member_ended: bool,
+) {
+    router.exchanges.replace(key, |transaction| match transaction {
+        Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
+        Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
+        tunnel @ Transaction::Tunnel(_) => tunnel,
+    });
+    router.with_tunnel(io, key, |it, at| {
+        let has_client_ended = at.world.clients.has_ended(&it.ends);
+        it.start(at, (has_client_ended, has_member_ended));
+    });
+}
+
+/// Handles the end of one of weir's own requests: removes the request, and hands the reply to the transaction that waits for it.
+fn end_subrequest(router: &mut Router, io: &mut EventLoop, child: ExchangeKey) {
+    let exchange = router.exchanges.get_mut(child).and_then(Transaction::http_mut);
+    let ended = exchange.map(|it| (it.ends.caller, it.reply.take()));
+    router.exchanges.discard(child);
+    let Some((Caller::Parent(parent), reply)) = ended else { return };
+    router.with(io, parent, |it, at| stages::child_ended(it, at, Some(child), reply));
+}
