@@ -26,7 +26,6 @@ pub struct PendingRequests {
     /// The text to which the ranges of the heads refer.
     pub text: Vec<u8>,
     /// Heads for reuse.
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_heads: Vec<Box<RequestHead>>,
 }
 
