@@ -1,4 +1,5 @@
 //! Connections to members.
 
+pub mod http1;
 pub mod http2;
 pub mod streams;

@@ -62,13 +62,13 @@ fn idle_ms(
     let connection = edge.world.members.all.get(key)?;
     let local = Rc::clone(&connection.member);
     let may_be_kept = connection.sharing.is_bound
-        && connection.keep
+        && connection.http1.keep
         && ends.caller.stream().is_none()
         && client.stage != Stage::Leaving
         && !local.retired.get()
         && connection.requests < connection.pool.settings().reuse.requests_max
         && edge.world.draining.is_none();
-    let idle_ms = connection.announced_idle_ms();
+    let idle_ms = connection.http1.announced_idle_ms();
     if !may_be_kept || idle_ms == Some(0) {
         return None;
     }

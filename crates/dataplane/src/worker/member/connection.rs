@@ -9,6 +9,7 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 
 use crate::worker::edge::WorkerEdge;
 use crate::worker::member::bound_connections;
+use crate::worker::wire::Spares;
 
 /// Maximum number of idle connections that are closed at once because descriptors are short.
 const CLOSED_FOR_ROOM_MAX: usize = 32;
@@ -60,10 +61,10 @@ impl WorkerEdge<'_> {
             return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;
-        let said_ms = connection.announced_idle_ms();
+        let said_ms = connection.http1.announced_idle_ms();
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
         let mut idle = connection.member.idle.borrow_mut();
-        if !connection.keep
+        if !connection.http1.keep
             || connection.member.retired.get()
             || connection.sharing.is_of_one_client
             || connection.requests >= reuse.requests_max
@@ -98,7 +99,7 @@ impl WorkerEdge<'_> {
         bound_connections::unbind(self.world, key);
         self.world.members.count_sent(self.io, key);
         let connection = self.world.members.all.remove(key)?;
-        self.world.tools.encoders.let_go(connection.whole_bytes);
+        self.world.tools.encoders.let_go(connection.http1.whole_bytes);
         let counters = &connection.member.counters;
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
@@ -111,7 +112,7 @@ impl WorkerEdge<'_> {
                 counters.connections_idle.subtract(1);
             }
         }
-        self.io.spares.give(connection.input);
+        connection.http1.give_back(&mut Spares(self.io));
         Some(connection.token)
     }
 

@@ -1,5 +1,8 @@
 //! Members with HTTP/1. Their bytes are parsed as a response; data after the response is an error.
 
+use weir_connection::member::http1::{
+    BodyRead, HeadRead, Malformed, ResponseRules, SectionMemory, read_head,
+};
 use weir_event_loop::{EventLoop, ReadMode};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::{Edge, Flow, Side};
@@ -7,316 +10,236 @@ use weir_exchange::parts::end::End;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::phase::Phase;
-use weir_exchange::parts::pieces::{self, AfterData, Pieces};
+use weir_exchange::parts::pieces::{AfterData, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::response_data::ForwardResult;
 use weir_exchange::transaction::{Transaction, trailers};
-use weir_http::flaws::Flaws;
-use weir_http::h1::{
-    BodyDecoder, HeadScan, ParseProgress, parse_response_of_member, parse_trailers_of_member,
-    upgrade_was_offered,
-};
-use weir_http::message::{Field, ResponseHead};
+use weir_http::h1::upgrade_was_offered;
+use weir_http::message::ResponseHead;
 
 use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
+use crate::worker::wire::Spares;
+use crate::worker::world::Inbox;
 
 impl Router {
-    pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
-        if rest.is_empty() {
-            return;
-        }
-        if let Some(connection) = self.world.members.all.get_mut(key) {
-            let Some(exchange) = connection.exchange else {
-                return;
-            };
-            let Some(exchange) = self.exchanges.get(exchange).and_then(Transaction::http) else {
-                return;
-            };
-            let (limits, lenient) =
-                (exchange.ends.server.limits, exchange.ends.tries.pool.settings().lenient);
-            if connection.input.capacity() == 0 {
-                connection.input = io.spares.take();
-            }
-            connection.input.reserve(connection.whole_bytes);
-            connection.input.extend_from_slice(rest);
-            connection.scan = HeadScan::section_of_member(lenient);
-            connection.scan.scan(&connection.input, &limits);
-        }
-    }
-
-    /// Processes as much of `input` as possible; returns the number of bytes used.
+    /// Processes as much of `input` as possible. The connection stores the rest.
     pub fn member_input(
         &mut self,
         io: &mut EventLoop,
         key: ConnectionKey,
         exchange: ExchangeKey,
         input: &[u8],
-    ) -> usize {
+    ) {
+        let mut reader = ResponseReader::new(key, &mut self.inbox);
         let mut at = 0;
-        loop {
-            let rest = &input[at..];
-            let state = match self.exchanges.get_mut(exchange) {
-                Some(Transaction::Http(state)) => state,
-                Some(Transaction::Tunnel(_)) => {
-                    self.with_tunnel(io, exchange, |it, at| it.member_sent(at, rest));
-                    return input.len();
+        let last = loop {
+            let step = self.with_any(io, exchange, |it, edge| match it {
+                Transaction::Http(it) => reader.read(it, edge, &input[at..]),
+                Transaction::Tunnel(it) => {
+                    it.member_sent(edge, &input[at..]);
+                    Step::Over
                 }
-                Some(Transaction::Relay(_)) | None => return input.len(),
-            };
-            if let Some(attempt) = state.ends.phase.attempt_mut() {
-                attempt.response_seen = true;
-            }
-            let step = match state.ends.phase {
-                // The response is complete, and the exchange has released the connection.
-                Phase::Deliver(_) | Phase::Judge(_) => return input.len(),
-                Phase::Before(_) | Phase::Asked(_, None) => {
-                    self.response_head(io, key, exchange, rest)
-                }
-                Phase::Asked(_, Some(_)) | Phase::Left(_) => {
-                    let mut fields = std::mem::take(&mut self.inbox.trailers);
-                    let step = self.with(io, exchange, |it, at| {
-                        // The head was already sent.
-                        let nothing = at.world.tools.scratch.take();
-                        pass_body(at, it, key, nothing, rest, &mut fields)
-                    });
-                    self.inbox.trailers = fields;
-                    step
-                }
-            };
+                Transaction::Relay(_) => Step::Over,
+            });
             match step {
-                Step::More(consumed) => return at + consumed,
                 Step::Again(consumed) => at += consumed,
-                Step::Over => return input.len(),
-                Step::Malformed => {
-                    self.connection_lost(io, key, MemberFailure::Malformed);
-                    return input.len();
-                }
+                Step::More(_) | Step::Over | Step::Malformed => break step,
             }
+        };
+        reader.give_back(&mut self.inbox);
+        if matches!(last, Step::Malformed) {
+            self.connection_lost(io, key, MemberFailure::Malformed);
         }
     }
+}
 
-    fn response_head(
-        &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        input: &[u8],
-    ) -> Step {
-        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
-            return Step::Over;
+/// Reads a response for its exchange: the connection, and memory for what is being read.
+struct ResponseReader {
+    key: ConnectionKey,
+    head: Box<ResponseHead>,
+    memory: SectionMemory,
+}
+
+impl ResponseReader {
+    /// A reader for the response on a connection.
+    fn new(key: ConnectionKey, inbox: &mut Inbox) -> Self {
+        let head = inbox.response_head.take().unwrap_or_default();
+        Self { key, head, memory: SectionMemory::with(std::mem::take(&mut inbox.trailers)) }
+    }
+
+    /// Gives the memory back.
+    fn give_back(self, inbox: &mut Inbox) {
+        inbox.response_head = Some(self.head);
+        inbox.trailers = self.memory.fields;
+    }
+
+    /// Reads the next part of the response, and hands it to the exchange. If more input is needed, the connection stores what
+    /// is left.
+    fn read(&mut self, it: &mut Exchange, at: &mut WorkerEdge<'_>, input: &[u8]) -> Step {
+        if let Some(attempt) = it.ends.phase.attempt_mut() {
+            attempt.response_seen = true;
+        }
+        let step = match it.ends.phase {
+            // The response is complete, and the exchange has released the connection.
+            Phase::Deliver(_) | Phase::Judge(_) => return Step::Over,
+            Phase::Before(_) | Phase::Asked(_, None) => self.read_head(it, at, input),
+            Phase::Asked(_, Some(_)) | Phase::Left(_) => {
+                // The head was already sent.
+                let nothing = at.world.tools.scratch.take();
+                self.pass_body(it, at, nothing, input)
+            }
         };
-        let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let (limits, method) = (&exchange.ends.server.limits, exchange.request.method);
-        let taken = exchange.ends.tries.pool.settings().lenient;
-        let mut repaired = Vec::new();
-        let parsed =
-            parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
-        // The text to which the ranges of the head refer.
-        let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
-        let step = match parsed {
-            Ok(ParseProgress::Partial) => Step::More(0),
-            Ok(ParseProgress::Complete { length }) if head.is_interim() => {
-                if let Some(connection) = self.world.members.all.get(key) {
-                    connection.count_flaws(head.flaws);
-                }
-                self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
-                Step::Again(length)
-            }
-            Ok(ParseProgress::Complete { length }) if head.status == 101 => {
-                match self.protocol_changed(io, key, exchange_key, (&head, text(length))) {
-                    true => Step::Again(length),
-                    false => Step::Over,
-                }
-            }
-            Ok(ParseProgress::Complete { .. })
-                if exchange.request.is_no_tunnel(&exchange.ends.phase, head.status) =>
-            {
-                self.with(io, exchange_key, |it, at| {
-                    it.respond(at, 502, Termination::MemberMalformed)
-                });
-                Step::Over
-            }
-            Ok(ParseProgress::Complete { length })
-                if exchange.filters.codings.is_some()
-                    && self.awaits_body(
-                        io,
-                        key,
-                        exchange_key,
-                        (&head, text(length)),
-                        (length, input.len()),
-                    ) =>
-            {
-                Step::More(0)
-            }
-            Ok(ParseProgress::Complete { length }) => {
-                let mut fields = std::mem::take(&mut self.inbox.trailers);
-                let step = self.with(io, exchange_key, |it, at| {
-                    let (text, body) = (text(length), &input[length..]);
-                    begin_response(at, it, key, (&mut head, text), body, &mut fields)
-                });
-                self.inbox.trailers = fields;
-                step.behind(length)
-            }
-            Err(_) => Step::Malformed,
-        };
-        self.inbox.response_head = Some(head);
+        if let Step::More(consumed) = step
+            && consumed < input.len()
+            && let Some(connection) = at.world.members.all.get_mut(self.key)
+            && connection.exchange.is_some()
+        {
+            connection.http1.store(&input[consumed..], rules(it), &mut Spares(at.io));
+        }
         step
     }
 
-    /// Handles a response with status 101. False: the member chose a protocol that was not offered, so the connection is
-    /// lost.
-    fn protocol_changed(
+    fn read_head(&mut self, it: &mut Exchange, at: &mut WorkerEdge<'_>, input: &[u8]) -> Step {
+        match read_head(input, rules(it), &mut self.memory, &mut self.head) {
+            HeadRead::More => Step::More(0),
+            HeadRead::Interim(length) => {
+                if let Some(connection) = at.world.members.all.get(self.key) {
+                    connection.count_flaws(self.head.flaws);
+                }
+                it.forward_interim(at, &self.head, self.memory.text(&input[..length]));
+                Step::Again(length)
+            }
+            HeadRead::ProtocolChanged(length) => self.change_protocol(it, at, &input[..length]),
+            HeadRead::Final(_) if it.request.is_no_tunnel(&it.ends.phase, self.head.status) => {
+                it.respond(at, 502, Termination::MemberMalformed);
+                Step::Over
+            }
+            HeadRead::Final(length)
+                if it.filters.codings.is_some() && self.awaits_body(it, at, input, length) =>
+            {
+                Step::More(0)
+            }
+            HeadRead::Final(length) => {
+                self.begin_response(it, at, input.split_at(length)).behind(length)
+            }
+            HeadRead::Malformed => Step::Malformed,
+        }
+    }
+
+    /// Handles a response with status 101. It is malformed if the member chose a protocol that was not offered.
+    fn change_protocol(
         &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        (head, text): (&ResponseHead, &[u8]),
-    ) -> bool {
-        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
-            return false;
-        };
-        let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
+        it: &mut Exchange,
+        at: &mut WorkerEdge<'_>,
+        received: &[u8],
+    ) -> Step {
+        let text = self.memory.text(received);
+        let chosen = self.head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
         // A protocol that begins within the request's body would take the rest of the body for its own data.
-        let is_offered = exchange.request.upgrade_bytes > 0
-            && exchange.request.is_whole()
-            && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
+        let is_offered = it.request.upgrade_bytes > 0
+            && it.request.is_whole()
+            && upgrade_was_offered(it.request.upgrade_offer(), chosen);
         if !is_offered {
-            self.connection_lost(io, key, MemberFailure::Malformed);
-            return false;
+            return Step::Malformed;
         }
-        if let Some(connection) = self.world.members.all.get(key) {
-            connection.count_flaws(head.flaws);
+        if let Some(connection) = at.world.members.all.get(self.key) {
+            connection.count_flaws(self.head.flaws);
         }
-        self.with(io, exchange_key, |it, at| {
-            at.flow(&mut it.ends, Side::Member, Flow::Bulk);
-            it.begin_tunnel(at, (head, text), false);
-        });
-        true
+        at.flow(&mut it.ends, Side::Member, Flow::Bulk);
+        it.begin_tunnel(at, (&self.head, text), false);
+        Step::Again(received.len())
     }
 
     /// Whether the response waits until its whole body has arrived; see [`Filters::collects`](weir_exchange::parts::encoding::Filters::collects).
     fn awaits_body(
         &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        exchange_key: ExchangeKey,
-        head: (&ResponseHead, &[u8]),
-        (length, received): (usize, usize),
+        it: &mut Exchange,
+        at: &mut WorkerEdge<'_>,
+        input: &[u8],
+        length: usize,
     ) -> bool {
-        let Some(connection) = self.world.members.all.get_mut(key) else { return false };
-        let encoders = &mut self.world.tools.encoders;
-        if connection.whole_bytes > 0 {
-            debug_assert!(received >= connection.whole_bytes, "it was waited for");
-            encoders.let_go(std::mem::take(&mut connection.whole_bytes));
+        let Some(connection) = at.world.members.all.get_mut(self.key) else { return false };
+        let encoders = &mut at.world.tools.encoders;
+        let whole_bytes = &mut connection.http1.whole_bytes;
+        if *whole_bytes > 0 {
+            debug_assert!(input.len() >= *whole_bytes, "it was waited for");
+            encoders.let_go(std::mem::take(whole_bytes));
             return false;
         }
-        let exchange = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut);
-        let Some(exchange) = exchange else { return false };
-        let server = &exchange.ends.server;
-        let whole_bytes = match exchange.request.is_whole() {
-            true => exchange.filters.collects(server, head, (length, received)),
-            false => None,
-        };
-        let Some(whole_bytes) = whole_bytes else { return false };
-        if !encoders.hold(whole_bytes) {
+        if !it.request.is_whole() {
             return false;
         }
-        connection.whole_bytes = whole_bytes;
-        exchange.ends.account.times.note_first_byte(io.clock().now_us());
+        let head = (&*self.head, self.memory.text(&input[..length]));
+        let collected = it.filters.collects(&it.ends.server, head, (length, input.len()));
+        let Some(collected) = collected.filter(|bytes| encoders.hold(*bytes)) else { return false };
+        *whole_bytes = collected;
+        it.ends.account.times.note_first_byte(at.io.clock().now_us());
         connection.is_sliced = false;
-        io.sockets.read_as(connection.token, ReadMode::Usual);
-        io.set_deadline(
-            connection.token,
-            io.now_ms() + exchange.patience.pace.response_body_timeout_ms(&exchange.ends.server),
-        );
+        at.io.sockets.read_as(connection.token, ReadMode::Usual);
+        let timeout_ms = it.patience.pace.response_body_timeout_ms(&it.ends.server);
+        at.io.set_deadline(connection.token, at.io.now_ms() + timeout_ms);
         true
     }
-}
 
-/// Begins a response, and forwards the part of its body that has arrived.
-fn begin_response(
-    at: &mut WorkerEdge<'_>,
-    it: &mut Exchange,
-    key: ConnectionKey,
-    (head, text): (&mut ResponseHead, &[u8]),
-    body: &[u8],
-    fields: &mut Vec<Field>,
-) -> Step {
-    let taken = it.ends.tries.pool.settings().lenient;
-    let Some(connection) = at.world.members.all.get_mut(key) else { return Step::Over };
-    connection.body = BodyDecoder::of_member(head.framing, taken);
-    connection.body.note_flaws(head.flaws);
-    connection.keep = head.keep_alive;
-    if head.binds_connection {
-        it.ends.account.is_bound = connection.bind();
-    }
-    let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
-    connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-    let message = it.begin_response(at, head, (text, body));
-    pass_body(at, it, key, message, body, fields)
-}
-
-/// Forwards body data of a response, after `head` if that was not sent yet.
-fn pass_body(
-    at: &mut WorkerEdge<'_>,
-    it: &mut Exchange,
-    key: ConnectionKey,
-    head: Message,
-    input: &[u8],
-    fields: &mut Vec<Field>,
-) -> Step {
-    let Some(connection) = at.world.members.all.get_mut(key) else {
-        at.world.tools.scratch.give(head);
-        return Step::Over;
-    };
-    let mut pieces = Pieces::none();
-    if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
-        it.ends.send_head_alone(at, head);
-        return Step::Malformed;
-    };
-    let mut consumed = pieces.consumed;
-    let mut end = if pieces.next == AfterData::Done { End::Data } else { End::No };
-    let mut is_sound = true;
-    let mut repaired = Vec::new();
-    if pieces.next == AfterData::Trailers {
-        let section = &input[consumed..];
-        let (limits, edits) = (&it.ends.server.limits, trailers::of_response(&it.ends));
-        let mut flaws = Flaws::NONE;
-        let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
-        let trailers = (&mut repaired, &mut *fields);
-        match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
-            Ok(ParseProgress::Complete { length }) => {
-                let text = if repaired.is_empty() { section } else { &repaired };
-                end = End::Trailers(fields, text);
-                connection.body.note_flaws(flaws);
-                connection.body.trailers_done();
-                consumed += length;
-            }
-            Ok(ParseProgress::Partial) => {}
-            Err(_) => is_sound = false,
+    /// Begins a response, and forwards the part of its body that has arrived.
+    fn begin_response(
+        &mut self,
+        it: &mut Exchange,
+        at: &mut WorkerEdge<'_>,
+        (head, body): (&[u8], &[u8]),
+    ) -> Step {
+        let Some(connection) = at.world.members.all.get_mut(self.key) else { return Step::Over };
+        connection.http1.begin_body(&self.head, it.ends.tries.pool.settings().lenient);
+        if self.head.binds_connection {
+            it.ends.account.is_bound = connection.bind();
         }
+        let message = it.begin_response(at, &mut self.head, (self.memory.text(head), body));
+        self.pass_body(it, at, message, body)
     }
-    let flaws = connection.body.new_flaws();
-    connection.count_flaws(flaws);
-    if !is_sound {
-        it.ends.send_head_alone(at, head);
-        return Step::Malformed;
+
+    /// Forwards body data of a response, after `head` if that was not sent yet.
+    fn pass_body(
+        &mut self,
+        it: &mut Exchange,
+        at: &mut WorkerEdge<'_>,
+        head: Message,
+        input: &[u8],
+    ) -> Step {
+        let Some(connection) = at.world.members.all.get_mut(self.key) else {
+            at.world.tools.scratch.give(head);
+            return Step::Over;
+        };
+        let mut pieces = Pieces::none();
+        let how = (rules(it), trailers::of_response(&it.ends));
+        let read = connection.http1.read_body(input, &mut pieces, how, &mut self.memory);
+        let (Ok(BodyRead { flaws, .. }) | Err(Malformed(flaws))) = read;
+        connection.count_flaws(flaws);
+        let Ok(BodyRead { end, consumed, .. }) = read else {
+            it.ends.send_head_alone(at, head);
+            return Step::Malformed;
+        };
+        let mut done = !matches!(end, End::No);
+        let mut is_left = consumed < input.len();
+        match it.send_response(at, head, (input, &pieces), end) {
+            ForwardResult::On => {}
+            ForwardResult::Enough => (done, is_left) = (true, true),
+            ForwardResult::Over => return Step::Over,
+        }
+        if done {
+            it.response_done(at, !is_left);
+            return Step::Over;
+        }
+        it.patience.pace_response(at, &mut it.ends, &it.request);
+        if pieces.next == AfterData::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
-    let mut done = !matches!(end, End::No);
-    let mut is_left = consumed < input.len();
-    match it.send_response(at, head, (input, &pieces), end) {
-        ForwardResult::On => {}
-        ForwardResult::Enough => (done, is_left) = (true, true),
-        ForwardResult::Over => return Step::Over,
-    }
-    if done {
-        it.response_done(at, !is_left);
-        return Step::Over;
-    }
-    it.patience.pace_response(at, &mut it.ends, &it.request);
-    if pieces.next == AfterData::Again { Step::Again(consumed) } else { Step::More(consumed) }
+}
+
+/// How to read the response to an exchange's request.
+fn rules(it: &Exchange) -> ResponseRules<'_> {
+    let taken = it.ends.tries.pool.settings().lenient;
+    ResponseRules { limits: &it.ends.server.limits, method: it.request.method, taken }
 }
 
 /// The result of processing input.

@@ -16,6 +16,7 @@ pub mod tls;
 pub mod toward_member;
 
 use rustix::io::Errno;
+use weir_connection::member::http1::Received;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::end::End;
@@ -112,26 +113,18 @@ impl Router {
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
-        if connection.input.is_empty() {
-            let consumed = self.member_input(io, key, exchange, bytes);
-            self.keep_member_input(io, key, &bytes[consumed..]);
-            return;
+        match connection.http1.received(bytes, &state.ends.server.limits) {
+            Received::Alone => self.member_input(io, key, exchange, bytes),
+            Received::Stored => {}
+            Received::Collected => {
+                let timeout_ms = state.patience.pace.response_body_timeout_ms(&state.ends.server);
+                io.set_deadline(connection.token, io.now_ms() + timeout_ms);
+            }
+            Received::Joined(input) => {
+                self.member_input(io, key, exchange, &input);
+                io.spares.give(input);
+            }
         }
-        connection.input.extend_from_slice(bytes);
-        let (server, whole_bytes) = (&state.ends.server, connection.whole_bytes);
-        if connection.input.len() < whole_bytes {
-            let until_ms =
-                io.now_ms() + state.patience.pace.response_body_timeout_ms(&state.ends.server);
-            return io.set_deadline(connection.token, until_ms);
-        }
-        if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
-            return;
-        }
-        let mut input = std::mem::take(&mut connection.input);
-        let consumed = self.member_input(io, key, exchange, &input);
-        input.drain(..consumed);
-        self.keep_member_input(io, key, &input);
-        io.spares.give(input);
     }
 
     /// Handles the member's FIN.
@@ -154,7 +147,7 @@ impl Router {
             None => return,
         };
         match exchange.ends.phase {
-            Phase::Asked(_, Some(_)) if connection.body.may_end_at_eof() => {
+            Phase::Asked(_, Some(_)) if connection.http1.may_end() => {
                 let (sent_before, nothing) =
                     (self.world.tools.scratch.take(), (&b""[..], &Pieces::whole(0)));
                 let passed = self.with(io, exchange_key, |it, at| {
@@ -164,7 +157,7 @@ impl Router {
                     return;
                 }
                 if let Some(connection) = self.world.members.all.get_mut(key) {
-                    connection.keep = false;
+                    connection.http1.keep = false;
                 }
                 self.with(io, exchange_key, |it, at| it.response_done(at, true));
             }

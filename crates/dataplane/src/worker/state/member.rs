@@ -2,19 +2,15 @@
 
 use std::rc::Rc;
 
+use weir_connection::member::http1::MemberHttp1;
 use weir_connection::member::http2::MemberHttp2;
 use weir_event_loop::Token;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::member::LocalMember;
 use weir_exchange::local::pool::LocalPool;
 use weir_http::flaws::Flaws;
-use weir_http::h1::{BodyDecoder, HeadScan};
-use weir_http::message::Framing;
 
 use crate::worker::state::bound_connections::ConnectionSharing;
-
-/// Safety margin: a connection is closed this long before the idle timeout that the member has announced (Keep-Alive).
-const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
 /// A connection to a member.
 pub struct MemberConnection {
@@ -31,23 +27,14 @@ pub struct MemberConnection {
     pub connecting: bool,
     /// The state of HTTP/2, if the member uses it. The connection then carries many exchanges.
     pub http2: Option<Box<MemberHttp2>>,
-    /// Unprocessed input: a part of a head or trailer section, or a response that is collected.
-    pub input: Vec<u8>,
-    pub scan: HeadScan,
-    /// The length of `input` at which a collected response is complete; 0: no response is collected.
-    pub whole_bytes: usize,
-    /// The decoder for the body of the current response.
-    pub body: BodyDecoder,
+    /// The state of HTTP/1, if the member uses it.
+    pub http1: MemberHttp1,
     /// The size of the PROXY header in the queued data. The header is removed when the data moves to another connection.
     pub preface_bytes: usize,
     /// Who may use the connection.
     pub sharing: ConnectionSharing,
     /// Whether the connection is read in slices.
     pub is_sliced: bool,
-    /// Whether the connection can carry another request after this response.
-    pub keep: bool,
-    /// The idle timeout that the member has announced (Keep-Alive).
-    pub keep_ms: Option<u64>,
     pub requests: u32,
     /// The number of sent bytes that were already counted.
     pub counted_bytes: u64,
@@ -56,11 +43,6 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
-    /// How long the member lets the connection be idle, by its own words; `None`: it has not said.
-    pub fn announced_idle_ms(&self) -> Option<u64> {
-        self.keep_ms.map(|ms| ms.saturating_sub(KEEP_ALIVE_MARGIN_MS))
-    }
-
     /// The exchanges with streams on the connection.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
@@ -76,15 +58,10 @@ impl MemberConnection {
             exchange: None,
             connecting: true,
             http2: None,
-            input: Vec::new(),
-            scan: HeadScan::section(),
-            whole_bytes: 0,
-            body: BodyDecoder::new(Framing::None, None),
+            http1: MemberHttp1::opening(),
             preface_bytes: 0,
             sharing: ConnectionSharing::default(),
             is_sliced: false,
-            keep: false,
-            keep_ms: None,
             requests: 1,
             counted_bytes: 0,
             idle_since_ms: 0,
