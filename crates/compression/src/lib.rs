@@ -39,4 +39,4 @@ pub use encoder::{
     CALL_TARGET_US, EncodeError, Encoder, Flush, memory_bytes_max, slice_bytes_max, whole_bytes_max,
 };
 pub use negotiation::{Choice, accept_encoding};
-pub use pool::{Pool, PoolLimits, WHOLE_BYTES_MAX, WHOLE_MEMORY_BYTES_MAX};
+pub use pool::{HeldBytes, Pool, PoolLimits, WHOLE_BYTES_MAX, WHOLE_MEMORY_BYTES_MAX};

@@ -7,8 +7,11 @@
 //! | operation | cost |
 //! |---|---|
 //! | `take`, `give` | O(1); a reset, or a new encoder |
-//! | `hold`, `let_go` | O(1) |
+//! | `hold` | O(1) |
 //! | memory | `idle_bytes_max` + `taken_bytes_max` + the encoders of whole bodies, one per level in use |
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 use crate::coding::{Coding, Level};
 use crate::encoder::quick::LEVEL_MAX;
@@ -40,6 +43,25 @@ impl Default for PoolLimits {
     }
 }
 
+/// Bytes that count as memory of encoders in use, until this is dropped.
+pub struct HeldBytes {
+    bytes: usize,
+    taken_bytes: Rc<Cell<usize>>,
+}
+
+impl HeldBytes {
+    /// The number of bytes.
+    pub fn count(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.taken_bytes.set(self.taken_bytes.get().saturating_sub(self.bytes));
+    }
+}
+
 /// A worker's encoders.
 #[derive(Default)]
 pub struct Pool {
@@ -47,7 +69,7 @@ pub struct Pool {
     /// Idle encoders after a reset, by coding and level.
     idle: [[Vec<Encoder>; Level::COUNT]; Coding::COUNT],
     idle_bytes: usize,
-    taken_bytes: usize,
+    taken_bytes: Rc<Cell<usize>>,
     whole_gzip: WholeGzip,
 }
 
@@ -61,34 +83,30 @@ impl Pool {
     /// created. The caller must give it back.
     pub fn take(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
         let bytes = memory_bytes_max(coding, level);
-        if self.taken_bytes + bytes > self.limits.taken_bytes_max {
+        if self.taken_bytes.get() + bytes > self.limits.taken_bytes_max {
             return None;
         }
         let encoder = self.obtain(coding, level)?;
-        self.taken_bytes += bytes;
+        self.taken_bytes.set(self.taken_bytes.get() + bytes);
         Some(encoder)
     }
 
     /// Takes an encoder back, in any state.
     pub fn give(&mut self, encoder: Encoder) {
         let bytes = memory_bytes_max(encoder.coding(), encoder.level());
-        self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
+        self.taken_bytes.set(self.taken_bytes.get().saturating_sub(bytes));
         self.keep(encoder);
     }
 
     /// Counts the bytes of a body that is collected to be encoded as a whole: they count towards the limit of encoders in
-    /// use. Returns whether they fit. If so, the caller must release them with [`Self::let_go`].
-    pub fn hold(&mut self, bytes: usize) -> bool {
-        let has_room = self.taken_bytes.saturating_add(bytes) <= self.limits.taken_bytes_max;
-        if has_room {
-            self.taken_bytes += bytes;
+    /// use. `None`: they do not fit.
+    pub fn hold(&mut self, bytes: usize) -> Option<HeldBytes> {
+        let taken_bytes = self.taken_bytes.get().saturating_add(bytes);
+        if taken_bytes > self.limits.taken_bytes_max {
+            return None;
         }
-        has_room
-    }
-
-    /// Releases held bytes.
-    pub fn let_go(&mut self, bytes: usize) {
-        self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
+        self.taken_bytes.set(taken_bytes);
+        Some(HeldBytes { bytes, taken_bytes: Rc::clone(&self.taken_bytes) })
     }
 
     /// Encodes a complete body of at most [`WHOLE_BYTES_MAX`] bytes, and appends the result to `out`. With gzip, this is
@@ -112,7 +130,7 @@ impl Pool {
 
     /// The memory of encoders in use, as calculated by [`memory_bytes_max`], and of collected bodies.
     pub fn taken_bytes(&self) -> usize {
-        self.taken_bytes
+        self.taken_bytes.get()
     }
 
     /// The memory of idle encoders, as calculated by [`memory_bytes_max`].
@@ -122,7 +140,7 @@ impl Pool {
 
     /// After a panic: resets the memory in use to zero, because the worker has dropped all responses.
     pub fn forget_taken(&mut self) {
-        self.taken_bytes = 0;
+        self.taken_bytes.set(0);
     }
 
     /// A used encoder, or a new one.
@@ -209,9 +227,10 @@ mod tests {
         pool.forget_taken();
         assert!(pool.take(Coding::Gzip, LEVEL).is_some());
         // Collected content counts towards the limit of encoders.
-        assert!(pool.hold(bytes) && !pool.hold(1));
+        let held = pool.hold(bytes).unwrap();
+        assert!(held.count() == bytes && pool.hold(1).is_none());
         assert!(pool.take(Coding::Gzip, LEVEL).is_none());
-        pool.let_go(bytes);
+        drop(held);
         assert!(pool.take(Coding::Gzip, LEVEL).is_some());
     }
 

@@ -1,5 +1,6 @@
 //! HTTP/1 on a connection to a member: bytes become the parts of a response. What follows the response is not read.
 
+use weir_exchange::parts::encoding::HeldBytes;
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::{self, AfterData, Pieces};
 use weir_http::edits::TrailerEdits;
@@ -20,14 +21,19 @@ pub struct MemberHttp1 {
     /// Unprocessed input: a part of a head or trailer section, or a response that is collected.
     input: Vec<u8>,
     scan: HeadScan,
-    /// The length of `input` at which a collected response is complete; 0: no response is collected.
-    pub whole_bytes: usize,
+    /// The memory of a response that is collected: as much as `input` has when it is complete.
+    collected: Option<HeldBytes>,
     /// The decoder for the body of the current response.
     body: BodyDecoder,
-    /// The idle timeout that the member has announced (Keep-Alive).
-    keep_s: Option<u32>,
-    /// Whether the connection can carry another request after this response.
-    pub keep: bool,
+    persistence: MemberPersistence,
+}
+
+/// Whether a connection can carry another request after this response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemberPersistence {
+    Close,
+    /// With the idle timeout that the member has announced.
+    KeepAlive(Option<u32>),
 }
 
 /// What received bytes are a part of.
@@ -127,16 +133,28 @@ impl MemberHttp1 {
         Self {
             input: Vec::new(),
             scan: HeadScan::section(),
-            whole_bytes: 0,
+            collected: None,
             body: BodyDecoder::new(Framing::None, None),
-            keep_s: None,
-            keep: false,
+            persistence: MemberPersistence::Close,
         }
     }
 
     /// How long the member lets the connection be idle, by its own words; `None`: it has not said.
+    #[inline]
     pub fn announced_idle_ms(&self) -> Option<u64> {
-        self.keep_s.map(|seconds| (u64::from(seconds) * 1_000).saturating_sub(KEEP_ALIVE_MARGIN_MS))
+        let MemberPersistence::KeepAlive(Some(seconds)) = self.persistence else { return None };
+        Some((u64::from(seconds) * 1_000).saturating_sub(KEEP_ALIVE_MARGIN_MS))
+    }
+
+    /// Whether the connection can carry another request after this response.
+    #[inline]
+    pub fn is_persistent(&self) -> bool {
+        self.persistence != MemberPersistence::Close
+    }
+
+    /// The member has ended the connection: this response is the last.
+    pub fn ended(&mut self) {
+        self.persistence = MemberPersistence::Close;
     }
 
     /// Takes received bytes: they are stored if bytes before them were.
@@ -146,13 +164,22 @@ impl MemberHttp1 {
             return Received::Alone;
         }
         self.input.extend_from_slice(bytes);
-        if self.input.len() < self.whole_bytes {
-            Received::Collected
-        } else if self.whole_bytes == 0 && !self.scan.scan(&self.input, limits) {
-            Received::Stored
-        } else {
-            Received::Joined(std::mem::take(&mut self.input))
+        match &self.collected {
+            Some(whole) if self.input.len() < whole.count() => return Received::Collected,
+            None if !self.scan.scan(&self.input, limits) => return Received::Stored,
+            _ => {}
         }
+        Received::Joined(std::mem::take(&mut self.input))
+    }
+
+    /// Has the response collected: it is read when it is complete.
+    pub fn collect(&mut self, whole: HeldBytes) {
+        self.collected = Some(whole);
+    }
+
+    /// Whether the input is a response that was collected. It is not collected again.
+    pub fn was_collected(&mut self) -> bool {
+        self.collected.take().is_some()
     }
 
     /// Stores the end of the input, which could not be read yet.
@@ -163,7 +190,7 @@ impl MemberHttp1 {
         if self.input.capacity() == 0 {
             self.input = buffers.take();
         }
-        self.input.reserve(self.whole_bytes);
+        self.input.reserve(self.collected.as_ref().map_or(0, HeldBytes::count));
         self.input.extend_from_slice(rest);
         self.scan = HeadScan::section_of_member(rules.taken);
         self.scan.scan(&self.input, rules.limits);
@@ -174,8 +201,10 @@ impl MemberHttp1 {
     pub fn begin_body(&mut self, head: &ResponseHead, taken: Flaws) {
         self.body = BodyDecoder::of_member(head.framing, taken);
         self.body.note_flaws(head.flaws);
-        self.keep = head.keep_alive;
-        self.keep_s = head.keep_alive_timeout_s;
+        self.persistence = match head.keep_alive {
+            true => MemberPersistence::KeepAlive(head.keep_alive_timeout_s),
+            false => MemberPersistence::Close,
+        };
     }
 
     /// Reads a part of the body. `pieces`, which must be [`Pieces::none`], gets the data.
@@ -236,6 +265,9 @@ impl MemberHttp1 {
 
 #[cfg(test)]
 mod tests {
+    use weir_exchange::local::surroundings::Sources;
+    use weir_exchange::parts::tools::Tools;
+
     use super::*;
 
     struct NoSpares;
@@ -412,13 +444,17 @@ mod tests {
     #[test]
     fn a_response_may_be_collected() {
         let mut reader = Reader::new();
-        reader.http1.whole_bytes = 8;
+        let sources = Sources { unix_s: || 0, fill_randomly: |_| {} };
+        let mut tools = Tools::new(|| 0, sources);
+        reader.http1.collect(tools.encoders.hold(12).expect("there is room"));
         reader.http1.store(b"HTTP", RULES, &mut NoSpares);
         assert!(matches!(reader.http1.received(b"/1.", &LIMITS), Received::Collected));
         let Received::Joined(input) = reader.http1.received(b"1 200", &LIMITS) else {
             panic!("all of it has arrived")
         };
         assert_eq!(input, b"HTTP/1.1 200");
+        assert!(reader.http1.was_collected() && !reader.http1.was_collected());
+        assert_eq!(tools.encoders.taken_bytes(), 0);
     }
 
     #[test]
@@ -427,7 +463,7 @@ mod tests {
             let mut reader = Reader::new();
             reader.receive(format!("HTTP/1.1 204 No Content\r\n{field}\r\n\r\n").as_bytes());
             assert_eq!(
-                (reader.http1.keep, reader.http1.announced_idle_ms()),
+                (reader.http1.is_persistent(), reader.http1.announced_idle_ms()),
                 (keep, idle_ms),
                 "{field}"
             );

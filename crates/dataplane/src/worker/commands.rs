@@ -96,7 +96,7 @@ impl Worker {
         accept_last(self, io, removed);
         let next = LocalTable::new(&live, Some(&self.router.world.table), self.router.world.id);
         for member in self.router.world.table.retire_members(&next) {
-            self.router.edge(io).close_idle(&member);
+            self.router.world.members.close_idle(io, &member);
         }
         self.router.world.log.flush(&self.router.world.counted);
         self.router.world.side_logs.flush(&self.router.world.counted);
@@ -141,7 +141,7 @@ impl Worker {
     /// Takes the members of some pools, by their indexes, from a table that differs from the active one in nothing else.
     fn take_members(&mut self, io: &mut EventLoop, live: Arc<LiveTable>, pools: &[usize]) {
         for member in self.router.world.table.take_members(&live, pools, self.router.world.id) {
-            self.router.edge(io).close_idle(&member);
+            self.router.world.members.close_idle(io, &member);
         }
         go_over(&self.router.world.table, pools, &mut self.router.world.members.all);
         self.router.world.live = live;
@@ -249,6 +249,7 @@ impl Worker {
         let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
         self.router.world.draining =
             Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
+        self.router.world.members.is_draining = true;
         self.router.world.note_ends();
         self.close_idle_clients(io);
     }

@@ -95,7 +95,7 @@ impl Edge for WorkerEdge<'_> {
 
     #[inline]
     fn reach(&mut self, ends: &TransactionEnds, request: &Request) -> Option<ConnectionState> {
-        self.world.members.reach(ends, request)
+        self.world.members.end_of(ends)?.reach(request)
     }
 
     #[inline]
@@ -104,7 +104,8 @@ impl Edge for WorkerEdge<'_> {
     }
 
     fn is_dry(&mut self, ends: &TransactionEnds) -> bool {
-        self.world.members.is_dry(self.io, ends)
+        let member = self.world.members.end_of(ends);
+        member.is_none_or(|member| member.is_dry(self.io))
     }
 
     fn pass(&mut self, ends: &mut TransactionEnds, side: Side, bytes: TunnelBytes<'_>) {
@@ -116,25 +117,23 @@ impl Edge for WorkerEdge<'_> {
             (Side::Client, TunnelBytes::Last(bytes)) => {
                 clients.send_bytes((self.io, agenda), ends, bytes, End::Data);
             }
-            (Side::Member, TunnelBytes::Bytes(bytes)) => {
-                members.ask_bytes((self.io, agenda), ends, bytes, End::No);
-            }
-            (Side::Member, TunnelBytes::Last(bytes)) => {
-                members.ask_bytes((self.io, agenda), ends, bytes, End::Data);
-            }
-            (Side::Client, TunnelBytes::Moved(count)) => ends.count_sent(count),
-            (Side::Member, TunnelBytes::Moved(_)) => {
-                if let Some(connection) = ends.phase.connection() {
-                    members.count_sent(self.io, connection);
+            (Side::Member, bytes) => {
+                if let Some(mut member) = members.end_of(ends) {
+                    member.pass((self.io, agenda), bytes);
                 }
             }
+            (Side::Client, TunnelBytes::Moved(count)) => ends.count_sent(count),
         }
     }
 
     fn half_close(&mut self, ends: &mut TransactionEnds, side: Side) {
         match side {
             Side::Client => self.world.clients.half_close((self.io, &mut self.world.agenda), ends),
-            Side::Member => self.world.members.half_close((self.io, &mut self.world.agenda), ends),
+            Side::Member => {
+                if let Some(mut member) = self.world.members.end_of(ends) {
+                    member.half_close((self.io, &mut self.world.agenda));
+                }
+            }
         }
     }
 
@@ -142,7 +141,10 @@ impl Edge for WorkerEdge<'_> {
     fn lag(&mut self, ends: &TransactionEnds, side: Side) -> Lag {
         match side {
             Side::Client => self.world.clients.lag(self.io, ends),
-            Side::Member => self.world.members.lag(self.io, ends),
+            Side::Member => {
+                let member = self.world.members.end_of(ends);
+                member.map_or(Lag::None, |mut member| member.lag(self.io))
+            }
         }
     }
 
@@ -154,7 +156,9 @@ impl Edge for WorkerEdge<'_> {
                 self.world.clients.set_flow((self.io, &mut self.world.agenda), ends, flow)
             }
             (Side::Member, _) => {
-                self.world.members.set_flow((self.io, &mut self.world.agenda), ends, flow)
+                if let Some(mut member) = self.world.members.end_of(ends) {
+                    member.set_flow((self.io, &mut self.world.agenda), flow);
+                }
             }
         }
     }
@@ -163,14 +167,21 @@ impl Edge for WorkerEdge<'_> {
     fn due(&mut self, ends: &mut TransactionEnds, side: Side, at_ms: Option<u64>) {
         match side {
             Side::Client => self.world.clients.set_due(self.io, ends, at_ms),
-            Side::Member => self.world.members.set_due(self.io, ends, at_ms),
+            Side::Member => {
+                if let Some(mut member) = self.world.members.end_of(ends) {
+                    member.set_due(self.io, at_ms);
+                }
+            }
         }
     }
 
     fn patience_until_ms(&mut self, ends: &TransactionEnds, side: Side, timeout_ms: u64) -> u64 {
         match side {
             Side::Client => self.world.clients.patience_until_ms(self.io, ends, timeout_ms),
-            Side::Member => self.world.members.patience_until_ms(self.io, ends, timeout_ms),
+            Side::Member => {
+                let member = self.world.members.end_of(ends);
+                member.map_or(0, |member| member.patience_until_ms(self.io, timeout_ms))
+            }
         }
     }
 

@@ -8,11 +8,12 @@ use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey};
 use weir_exchange::arena::{ClientKey, ConnectionKey};
 use weir_exchange::edge::TunnelBytes;
+use weir_exchange::parts::failure::MemberFailure;
 use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
 use crate::worker::agenda::TaskKind;
-use crate::worker::{Worker, member, sooner};
+use crate::worker::{Worker, sooner};
 
 /// The side whose socket has an event.
 enum SocketOwner {
@@ -73,7 +74,7 @@ impl Handler for Worker {
     }
 
     fn make_room(&mut self, io: &mut EventLoop) -> bool {
-        member::connection::make_room(&mut self.router.edge(io))
+        self.router.world.members.make_room(io, &self.router.world.table)
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
@@ -82,7 +83,12 @@ impl Handler for Worker {
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
         if let SocketOwner::Member(key) = SocketOwner::of(owner) {
-            self.router.member_connected(io, key, result);
+            match result {
+                Err(_) => self.router.connection_lost(io, key, MemberFailure::Connect),
+                // The handshake may use the rest of `connect_timeout`.
+                Ok(()) if self.router.world.members.has_handshake(io, key) => {}
+                Ok(()) => self.router.member_ready(io, key),
+            }
         }
     }
 
@@ -109,7 +115,7 @@ impl Handler for Worker {
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
         match SocketOwner::of(owner) {
             SocketOwner::Client(key) => self.router.client_failed(io, key),
-            SocketOwner::Member(key) => self.router.member_failed(io, key),
+            SocketOwner::Member(key) => self.router.connection_lost(io, key, MemberFailure::Abort),
             SocketOwner::Neither => {}
         }
     }
@@ -131,7 +137,13 @@ impl Handler for Worker {
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
         match SocketOwner::of(owner) {
             SocketOwner::Client(key) => self.router.client_insecure(io, key, error),
-            SocketOwner::Member(key) => self.router.member_insecure(io, key, error),
+            SocketOwner::Member(key) => {
+                let world = &mut self.router.world;
+                let failure = world.members.tls_failure(io, key, error, &mut world.notices);
+                if let Some(failure) = failure {
+                    self.router.connection_lost(io, key, failure);
+                }
+            }
             SocketOwner::Neither => {}
         }
     }

@@ -93,7 +93,7 @@ impl Worker {
         }
         self.router.world.clients.all.clear();
         self.router.world.clients.http2_memory.forget_all();
-        self.router.world.bound.clear();
+        self.router.world.members.bound.clear();
         let mut transforms = Vec::new();
         for exchange in self.router.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.filters.on.take()));

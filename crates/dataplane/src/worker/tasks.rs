@@ -5,6 +5,7 @@ use weir_exchange::parts::end::End;
 
 use super::agenda::{Due, Task};
 use super::client::http2_memory;
+use super::member::stream_event::StreamEvent;
 use super::router::Router;
 use super::{Worker, subrequests, sweeps};
 
@@ -70,7 +71,9 @@ fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
             router.run_due(io, Due::EndOfRead);
         }
         Task::ServeWaiting => router.serve_waiting(io),
-        Task::LoseStream(key, connection, why) => router.stream_missed(io, key, connection, why),
+        Task::LoseStream(key, connection, why) => {
+            router.tell_stream(io, key, StreamEvent::Missed(connection, why));
+        }
         Task::ResumeInspections => subrequests::resume_inspections(router, io),
         Task::DoChores | Task::EndClients => debug_assert!(false, "the worker does these"),
         Task::FlushMember(key) => router.world.members.flush(io, key),

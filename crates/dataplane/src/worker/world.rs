@@ -1,6 +1,5 @@
 //! The state that operations of a worker's transactions change: connections, queues, buffers, logs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -10,7 +9,7 @@ use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::inspection_job::TURN;
 use weir_exchange::parts::tools::Tools;
-use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
+use weir_exchange::shared::counters::{Own, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
@@ -22,7 +21,6 @@ use crate::worker::agenda::Agenda;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
-use crate::worker::state::bound_connections::BoundConnections;
 use crate::worker::state::clients::Clients;
 use crate::worker::state::http2_memory::Http2Memory;
 use crate::worker::state::listener::StreamListeners;
@@ -48,9 +46,6 @@ pub struct World {
     pub clients: Clients,
     pub members: Members,
     pub listeners: StreamListeners,
-    /// The idle member connections that belong to clients, by their keys.
-    pub bound: BTreeMap<u64, BoundConnections>,
-    pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
@@ -90,12 +85,10 @@ impl World {
             live: table,
             table: local,
             clients: Clients::new(Http2Memory::new(counters.own(id), http2_memory_bytes)),
-            members: Members::default(),
+            members: Members::new(counters.own(id), counters.workers()),
             listeners: StreamListeners::default(),
-            bound: BTreeMap::new(),
             notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
-            counters,
             log,
             side_logs,
             recorder: Recorder::new(records),

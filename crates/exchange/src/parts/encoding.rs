@@ -1,5 +1,6 @@
 //! The filters of a response body while it streams. What they do: [`crate::transaction::filters`].
 
+pub use weir_compression::HeldBytes;
 use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;

@@ -11,7 +11,7 @@ use crate::worker::world::World;
 
 /// Sends a request to the member at which a connection belongs to its client, unless persistence says otherwise.
 pub fn prefer(exchange: &mut Exchange, world: &World, key: ClientKey) {
-    let Some(bound) = world.bound.get(&key.to_bits()) else { return };
+    let Some(bound) = world.members.bound.get(&key.to_bits()) else { return };
     exchange.request.wanted = ConnectionChoice::OfClient;
     let members = &exchange.ends.tries.pool.members;
     let place = |key: &ConnectionKey| {

@@ -142,7 +142,7 @@ impl World {
             server,
             from,
             is_early: client.special.is_early,
-            is_bound: client.special.has_bound,
+            is_bound: self.members.has_bound(key),
             is_misdirected,
             may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),
         })

@@ -1,105 +1,85 @@
 //! Connections to members: storing idle ones for reuse, closing and removing connections.
 
-use rustix::io::Errno;
-use weir_event_loop::{ReadMode, Token};
+use weir_event_loop::{EventLoop, ReadMode, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::member::LocalMember;
-use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::attempt::Link;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 
-use crate::worker::edge::WorkerEdge;
-use crate::worker::member::bound_connections;
-use crate::worker::wire::Spares;
+use crate::worker::agenda::{Agenda, Task};
+use crate::worker::state::clients::Clients;
+use crate::worker::state::members::Members;
+use crate::worker::wire::{Socket, Spares};
 
 /// Maximum number of idle connections that are closed at once because descriptors are short.
 const CLOSED_FOR_ROOM_MAX: usize = 32;
 
-/// Closes the connection to each member that has been idle for longest, for at most [`CLOSED_FOR_ROOM_MAX`] members, because
-/// descriptors are short. Returns whether there was one.
-pub fn make_room(edge: &mut WorkerEdge<'_>) -> bool {
-    let members = edge.world.table.members();
-    let oldest = members.filter_map(|member| member.idle.borrow().first().copied());
-    let oldest: Vec<ConnectionKey> = oldest.take(CLOSED_FOR_ROOM_MAX).collect();
-    for &key in &oldest {
-        edge.close_member(key);
-    }
-    !oldest.is_empty()
-}
-
-impl WorkerEdge<'_> {
-    /// The failure to report if a connection cannot be opened: of the member, or of this host.
-    pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
-        let ours = [
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::NOBUFS,
-            Errno::NOMEM,
-            Errno::ADDRNOTAVAIL,
-            Errno::ACCESS,
-            Errno::PERM,
-            Errno::AFNOSUPPORT,
-        ];
-        if error == Errno::AGAIN {
-            return MemberFailure::Busy;
+impl Members {
+    /// Closes the connection to each member that has been idle for longest, for at most [`CLOSED_FOR_ROOM_MAX`] members,
+    /// because descriptors are short. Returns whether there was one.
+    pub fn make_room(&mut self, io: &mut EventLoop, table: &LocalTable) -> bool {
+        let oldest = table.members().filter_map(|member| member.idle.borrow().first().copied());
+        let oldest: Vec<ConnectionKey> = oldest.take(CLOSED_FOR_ROOM_MAX).collect();
+        for &key in &oldest {
+            self.close(io, key);
         }
-        if !ours.contains(&error) {
-            return MemberFailure::Connect;
-        }
-        self.world
-            .notices
-            .tell_of_socket(self.io.now_ms(), &format!("connection to a member: {error}"));
-        MemberFailure::NoSocket
+        !oldest.is_empty()
     }
 
     /// Stores a connection as idle for another request, or closes it if it cannot be reused.
-    pub fn keep_connection(&mut self, key: ConnectionKey, ends: &TransactionEnds) {
-        let now_ms = self.io.now_ms();
-        let Some(connection) = self.world.members.all.get_mut(key) else { return };
+    pub fn keep(
+        &mut self,
+        (io, clients): (&mut EventLoop, &Clients),
+        key: ConnectionKey,
+        ends: &TransactionEnds,
+    ) {
+        let now_ms = io.now_ms();
+        let Some(connection) = self.all.get_mut(key) else { return };
         // Unread data, even a part of a TLS record, cannot be the response to the next request. No request may follow one
         // that the member has not received completely.
-        if !self.io.sockets.is_quiet(connection.token) {
-            return self.close_member(key);
+        if !io.sockets.is_quiet(connection.token) {
+            return self.close(io, key);
         }
         let reuse = connection.pool.settings().reuse;
         let said_ms = connection.http1.announced_idle_ms();
         let idle_ms = said_ms.map_or(reuse.idle_timeout_ms, |ms| ms.min(reuse.idle_timeout_ms));
         let mut idle = connection.member.idle.borrow_mut();
-        if !connection.http1.keep
+        if !connection.http1.is_persistent()
             || connection.member.retired.get()
             || connection.sharing.is_of_one_client
             || connection.requests >= reuse.requests_max
-            || idle.len() >= connection.idle_max(self.world.counters.workers())
+            || idle.len() >= connection.idle_max(self.workers)
             || idle_ms == 0
-            || self.world.draining.is_some()
+            || self.is_draining
         {
             drop(idle);
-            return bound_connections::keep_for_its_client(self, key, ends);
+            return self.keep_for_its_client((io, clients), key, ends);
         }
         idle.push(key);
         // Reading may be paused because the previous client was slow.
-        self.io.sockets.resume(connection.token);
+        io.sockets.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
-            self.io.sockets.read_as(connection.token, ReadMode::Usual);
+            io.sockets.read_as(connection.token, ReadMode::Usual);
         }
         connection.member.counters.connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
-        self.io.set_deadline(connection.token, now_ms + idle_ms);
+        io.set_deadline(connection.token, now_ms + idle_ms);
     }
 
-    /// Closes and removes a member connection. The caller handles its exchange.
-    pub fn close_member(&mut self, key: ConnectionKey) {
-        if let Some(token) = self.forget_member(key) {
-            self.io.close(token);
+    /// Closes and removes a connection. The caller handles its exchange.
+    pub fn close(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        if let Some(token) = self.forget(io, key) {
+            io.close(token);
         }
     }
 
-    /// Removes a member connection. The caller handles its socket and its exchange.
-    pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
-        bound_connections::unbind(self.world, key);
-        self.world.members.count_sent(self.io, key);
-        let connection = self.world.members.all.remove(key)?;
-        self.world.tools.encoders.let_go(connection.http1.whole_bytes);
+    /// Removes a connection. The caller handles its socket and its exchange.
+    fn forget(&mut self, io: &mut EventLoop, key: ConnectionKey) -> Option<Token> {
+        self.unbind(key);
+        self.all.get_mut(key)?.count_sent(io);
+        let connection = self.all.remove(key)?;
         let counters = &connection.member.counters;
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
@@ -112,23 +92,77 @@ impl WorkerEdge<'_> {
                 counters.connections_idle.subtract(1);
             }
         }
-        connection.http1.give_back(&mut Spares(self.io));
+        connection.http1.give_back(&mut Spares(io));
         Some(connection.token)
     }
 
+    /// Resets a connection after the member has received the queued data.
+    pub fn reset_when_taken(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.all.get(key) else { return };
+        let timeout_ms = connection.pool.settings().response_timeout_ms;
+        if let Some(token) = self.forget(io, key) {
+            self.counted.member_connections_leaving.add(1);
+            io.reset_when_taken(token, timeout_ms);
+        }
+    }
+
     /// Closes this worker's idle connections to a member, also those that belong to clients.
-    pub fn close_idle(&mut self, member: &LocalMember) {
+    pub fn close_idle(&mut self, io: &mut EventLoop, member: &LocalMember) {
         let idle = member.idle.borrow().clone();
         let of_clients = member.bound.borrow().clone();
         for key in idle.into_iter().chain(of_clients) {
-            self.close_member(key);
+            self.close(io, key);
         }
         let multiplexed = member.multiplexed.borrow().clone();
         for key in multiplexed {
-            let http2 = self.world.members.all.get(key).and_then(|it| it.http2.as_ref());
-            if http2.is_some_and(|http2| http2.is_resting) {
-                self.end_member_http2(key);
+            if self.http2_mut(key).is_some_and(|http2| http2.is_resting) {
+                self.end_http2(io, key);
             }
+        }
+    }
+}
+
+/// Connections with HTTP/2.
+impl Members {
+    /// Removes an exchange from its connection. Returns whether its stream was open.
+    pub fn leave_stream(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        ends: &mut TransactionEnds,
+    ) -> bool {
+        let link = ends.phase.take_link();
+        let Some(Link { connection: key, stream: Some(stream) }) = link else { return false };
+        let Some(connection) = self.all.get_mut(key) else { return false };
+        let Some(http2) = &mut connection.http2 else { return false };
+        let Some(was_opened) = http2.leave_stream(stream, &mut Spares(io)) else { return false };
+        let is_idle = http2.streams.is_empty();
+        if http2.must_be_listed() {
+            agenda.add(Task::FlushMember(key));
+        }
+        connection.watch_exhausted_window(io);
+        if is_idle {
+            connection.rest(io, self.is_draining);
+        }
+        was_opened
+    }
+
+    /// Sends the collected frames of a connection at the end of a turn.
+    pub fn flush(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.all.get_mut(key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.flush(&mut Socket::of(io, connection.token));
+        connection.count_sent(io);
+    }
+
+    /// Ends a connection without streams. Queued data is still sent.
+    pub fn end_http2(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.all.get_mut(key) else { return };
+        let timeout_ms = connection.pool.settings().response_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.end(&mut Socket::of(io, connection.token));
+        if let Some(token) = self.forget(io, key) {
+            self.counted.member_connections_leaving.add(1);
+            io.linger(token, timeout_ms);
         }
     }
 }

@@ -161,20 +161,15 @@ impl ResponseReader {
         length: usize,
     ) -> bool {
         let Some(connection) = at.world.members.all.get_mut(self.key) else { return false };
-        let encoders = &mut at.world.tools.encoders;
-        let whole_bytes = &mut connection.http1.whole_bytes;
-        if *whole_bytes > 0 {
-            debug_assert!(input.len() >= *whole_bytes, "it was waited for");
-            encoders.let_go(std::mem::take(whole_bytes));
-            return false;
-        }
-        if !it.request.is_whole() {
+        if connection.http1.was_collected() || !it.request.is_whole() {
             return false;
         }
         let head = (&*self.head, self.memory.text(&input[..length]));
-        let collected = it.filters.collects(&it.ends.server, head, (length, input.len()));
-        let Some(collected) = collected.filter(|bytes| encoders.hold(*bytes)) else { return false };
-        *whole_bytes = collected;
+        let whole_bytes = it.filters.collects(&it.ends.server, head, (length, input.len()));
+        let encoders = &mut at.world.tools.encoders;
+        let whole = whole_bytes.and_then(|whole_bytes| encoders.hold(whole_bytes));
+        let Some(whole) = whole else { return false };
+        connection.http1.collect(whole);
         it.ends.account.times.note_first_byte(at.io.clock().now_us());
         connection.is_sliced = false;
         at.io.sockets.read_as(connection.token, ReadMode::Usual);

@@ -8,14 +8,12 @@ mod connection_choice;
 pub mod http1;
 pub mod http2;
 pub mod http2_request;
-pub mod http2_tunnel;
-pub mod http2_window;
 pub mod lost_streams;
 pub mod source;
+pub mod stream_event;
 pub mod tls;
 pub mod toward_member;
 
-use rustix::io::Errno;
 use weir_connection::member::http1::Received;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
@@ -26,32 +24,28 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::response_data::ForwardResult;
 
+use crate::worker::member::stream_event::StreamEvent;
 use crate::worker::router::Router;
 
 impl Router {
-    /// Handles the result of opening a connection.
-    pub fn member_connected(
-        &mut self,
-        io: &mut EventLoop,
-        key: ConnectionKey,
-        result: Result<(), Errno>,
-    ) {
-        if result.is_err() {
-            return self.connection_lost(io, key, MemberFailure::Connect);
-        }
-        let Some(connection) = self.world.members.all.get(key) else { return };
-        if io.sockets.is_secure(connection.token) {
-            return; // The handshake may use the rest of `connect_timeout`.
-        }
-        self.member_ready(io, key);
-    }
-
     /// Handles a connection that is ready for use: it is open, and the TLS handshake is complete if there is one.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.all.get_mut(key) else { return };
         connection.connecting = false;
-        if connection.http2.is_some() {
-            return self.member_http2_ready(io, key);
+        if let Some(http2) = &mut connection.http2 {
+            http2.opened();
+            io.clear_deadline(connection.token);
+            let exchanges = http2.streams.exchanges();
+            if exchanges.is_empty() {
+                connection.arm(io, io.now_ms());
+            }
+            for exchange in exchanges {
+                self.tell_stream(io, exchange, StreamEvent::Connected);
+            }
+            if let Some(connection) = self.world.members.all.get_mut(key) {
+                connection.watch_exhausted_window(io);
+            }
+            return;
         }
         let Some(exchange_key) = connection.exchange else {
             return;
@@ -74,10 +68,13 @@ impl Router {
 
     /// Lets the client continue after all data queued for the member was sent.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.world.members.count_sent(io, key);
-        let Some(connection) = self.world.members.all.get(key) else { return };
+        let Some(connection) = self.world.members.all.get_mut(key) else { return };
+        connection.count_sent(io);
         if connection.http2.is_some() {
-            return self.member_http2_drained(io, key);
+            for exchange in connection.exchanges() {
+                self.tell_stream(io, exchange, StreamEvent::Drained(key));
+            }
+            return;
         }
         let Some(exchange) = connection.exchange else { return };
         self.with_any(io, exchange, |it, at| it.member_took(at));
@@ -92,7 +89,7 @@ impl Router {
         }
         let Some(exchange) = connection.exchange else {
             // Data that was not requested must not be used as the response to the next request.
-            return self.edge(io).close_member(key);
+            return self.world.members.close(io, key);
         };
         let state = match self.exchanges.get(exchange) {
             Some(Transaction::Http(state)) => state,
@@ -134,7 +131,7 @@ impl Router {
             return self.connection_lost(io, key, MemberFailure::Abort);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.edge(io).close_member(key);
+            return self.world.members.close(io, key);
         };
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
@@ -157,17 +154,12 @@ impl Router {
                     return;
                 }
                 if let Some(connection) = self.world.members.all.get_mut(key) {
-                    connection.http1.keep = false;
+                    connection.http1.ended();
                 }
                 self.with(io, exchange_key, |it, at| it.response_done(at, true));
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
         }
-    }
-
-    /// Handles a failed member connection.
-    pub fn member_failed(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        self.connection_lost(io, key, MemberFailure::Abort);
     }
 
     /// Handles the deadline of a member connection.
@@ -177,7 +169,7 @@ impl Router {
             return self.member_http2_timer(io, key);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.edge(io).close_member(key);
+            return self.world.members.close(io, key);
         };
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
@@ -206,11 +198,11 @@ impl Router {
             return self.member_http2_lost(io, key, reason);
         }
         let Some(exchange_key) = connection.exchange else {
-            return self.edge(io).close_member(key);
+            return self.world.members.close(io, key);
         };
         let Some(transaction) = self.exchanges.get(exchange_key) else {
             debug_assert!(false, "an exchange that has ended has let its connection go");
-            return self.edge(io).close_member(key);
+            return self.world.members.close(io, key);
         };
         let attempt = transaction.ends().phase.attempt();
         let sent_before = attempt.map_or(0, |attempt| attempt.sent_before);
@@ -221,7 +213,7 @@ impl Router {
         let mut unsent =
             if nothing_sent { io.sockets.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
-        self.edge(io).close_member(key);
+        self.world.members.close(io, key);
         let loss = Loss { nothing_sent, unsent, ..Loss::of(reason) };
         self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
     }

@@ -1,24 +1,31 @@
 //! TLS of connections to members: sessions and failures.
 
-use std::rc::Rc;
-
 use weir_config::snapshot::{Address, Member, PoolTls};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_tls::{Protocol, ServerName, Session, TlsError};
 
-use crate::worker::router::Router;
+use crate::worker::notices::Notices;
+use crate::worker::state::members::Members;
 
-impl Router {
-    /// Handles a TLS error on a member connection, during the handshake or later.
-    pub fn member_insecure(&mut self, io: &mut EventLoop, key: ConnectionKey, error: &TlsError) {
-        let Some(connection) = self.world.members.all.get(key) else { return };
-        let is_connecting = connection.connecting;
-        let member = Rc::clone(&connection.member);
-        self.world.notices.tell_of_member_tls(&member, error, io.now_ms());
-        let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
-        self.connection_lost(io, key, reason);
+impl Members {
+    /// Whether the TLS handshake of a connection follows, or is not complete.
+    pub fn has_handshake(&self, io: &mut EventLoop, key: ConnectionKey) -> bool {
+        self.all.get(key).is_some_and(|connection| io.sockets.is_secure(connection.token))
+    }
+
+    /// The failure of a member whose connection has a TLS error, during the handshake or later. Reports the error.
+    pub fn tls_failure(
+        &self,
+        io: &EventLoop,
+        key: ConnectionKey,
+        error: &TlsError,
+        notices: &mut Notices,
+    ) -> Option<MemberFailure> {
+        let connection = self.all.get(key)?;
+        notices.tell_of_member_tls(&connection.member, error, io.now_ms());
+        Some(if connection.connecting { MemberFailure::Connect } else { MemberFailure::Abort })
     }
 }
 

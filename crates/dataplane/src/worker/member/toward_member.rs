@@ -5,8 +5,7 @@ use std::io::IoSlice;
 
 use weir_connection::body::{self, Tail};
 use weir_event_loop::{EventLoop, ReadMode};
-use weir_exchange::arena::ConnectionKey;
-use weir_exchange::edge::{ConnectionState, Flow, Lag, Release};
+use weir_exchange::edge::{ConnectionState, Flow, Lag, Release, TunnelBytes};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
@@ -15,20 +14,27 @@ use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::agenda::Agenda;
 use crate::worker::edge::WorkerEdge;
-use crate::worker::state::members::{Members, StreamOf};
+use crate::worker::state::members::{MemberEnd, StreamOf};
 use crate::worker::transaction_end::leave_wait;
+use crate::worker::world::World;
 
 impl WorkerEdge<'_> {
     /// Sends a request without a body to the member.
     fn ask_without_body(&mut self, ends: &mut TransactionEnds, request: &mut Request) {
         request.send();
-        if ends.phase.member_stream().is_some() && request.websocket.is_some() {
-            self.world.members.ask_for_tunnel((self.io, &mut self.world.agenda), ends, request);
-        } else if ends.phase.member_stream().is_some() {
+        let is_on_stream = ends.phase.member_stream().is_some();
+        let is_tunnel = is_on_stream && request.websocket.is_some();
+        if is_on_stream && !is_tunnel {
             self.move_if_full(ends, request);
-            self.world.members.open_stream((self.io, &mut self.world.agenda), ends, request, true);
+        }
+        let World { members, agenda, .. } = &mut *self.world;
+        let Some(mut end) = members.end_of(ends) else { return };
+        if is_tunnel {
+            end.ask_for_tunnel((self.io, agenda), ends, request);
+        } else if is_on_stream {
+            end.open_stream((self.io, agenda), ends, request, true);
         } else {
-            self.world.members.send(self.io, ends, &request.bytes);
+            end.connection.send(self.io, &request.bytes);
         }
     }
 
@@ -42,26 +48,16 @@ impl WorkerEdge<'_> {
     ) {
         // The request is marked as sent, in case it was not before.
         request.send();
-        if ends.phase.member_stream().is_some() {
-            self.resend_on_stream(ends, request);
+        let World { members, agenda, .. } = &mut *self.world;
+        let Some(mut end) = members.end_of(ends) else { return };
+        if end.stream.is_some() {
+            end.send_stored((self.io, agenda), ends, request);
         } else {
             let whole = if request.is_replayable() { &request.bytes } else { unsent };
-            self.world.members.send(self.io, ends, whole);
+            end.connection.send(self.io, whole);
         }
     }
-}
 
-impl Members {
-    /// Sends bytes on the member connection.
-    pub fn send(&mut self, io: &mut EventLoop, ends: &mut TransactionEnds, bytes: &[u8]) {
-        let Some(connection_key) = ends.phase.connection() else { return };
-        let Some(connection) = self.all.get(connection_key) else { return };
-        io.send(connection.token, &[IoSlice::new(bytes)]);
-        self.count_sent(io, connection_key);
-    }
-}
-
-impl WorkerEdge<'_> {
     /// Sends pieces of a request's body and its end, after the head if that was not sent yet.
     pub fn ask_member(
         &mut self,
@@ -70,14 +66,16 @@ impl WorkerEdge<'_> {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let Some(connection_key) = ends.phase.connection() else { return };
+        if ends.phase.connection().is_none() {
+            return;
+        }
         if request.framing.is_empty() {
             return self.ask_without_body(ends, request);
         }
         if ends.phase.member_stream().is_some() {
             return self.pass_on_stream(ends, request, input, pieces, end);
         }
-        let Some(connection) = self.world.members.all.get(connection_key) else { return };
+        let Some(MemberEnd { connection, .. }) = self.world.members.end_of(ends) else { return };
         let token = connection.token;
         let framing = request.framing;
         let tail = Tail::of(&mut self.world.tools.scratch, framing, end);
@@ -105,49 +103,70 @@ impl WorkerEdge<'_> {
             self.world.tools.scratch.give(out);
         }
         tail.give_back(&mut self.world.tools.scratch);
-        self.world.members.count_sent(self.io, connection_key);
+        connection.count_sent(self.io);
+    }
+
+    /// Releases the member connection, or leaves the queue. Returns whether a part of the request was sent on its stream.
+    pub fn leave_connection(&mut self, ends: &mut TransactionEnds, how: Release) -> bool {
+        let Some(link) = ends.phase.link() else {
+            leave_wait(self, ends);
+            return false;
+        };
+        let World { members, clients, agenda, .. } = &mut *self.world;
+        if link.stream.is_some() {
+            return members.leave_stream((self.io, agenda), ends);
+        }
+        ends.phase.take_link();
+        let key = link.connection;
+        match how {
+            Release::Keep => members.keep((self.io, clients), key, ends),
+            Release::Drop => members.close(self.io, key),
+            Release::Reset { is_told } => {
+                if let Some(connection) = members.all.get(key)
+                    && !(is_told && self.io.sockets.queued(connection.token) == 0)
+                {
+                    self.io.sockets.reset_on_close(connection.token);
+                }
+                members.close(self.io, key);
+            }
+            Release::ResetWhenTaken => members.reset_when_taken(self.io, key),
+        }
+        false
     }
 }
 
-impl Members {
-    /// Counts the bytes that a member's socket has accepted since the last call.
-    pub fn count_sent(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let Some(connection) = self.all.get_mut(key) else { return };
-        let sent = io.sockets.sent_bytes(connection.token);
-        let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
-        connection.member.counters.bytes_sent.add(more);
-    }
-
-    /// The state of the member connection. `None`: there is no connection, or the request waits for the window. In the
-    /// latter case, this function is called again when the request is sent.
-    pub fn reach(&self, ends: &TransactionEnds, request: &Request) -> Option<ConnectionState> {
-        let connection = self.all.get(ends.phase.connection()?)?;
-        if self.stream(ends).is_some_and(|stream| stream.awaits_window) {
+impl MemberEnd<'_> {
+    /// The state of the connection. `None`: the request waits for the window. Then this function is called again when the
+    /// request is sent.
+    #[inline]
+    pub fn reach(&self, request: &Request) -> Option<ConnectionState> {
+        let stream = self.stream();
+        if stream.is_some_and(|stream| stream.awaits_window) {
             return None;
         }
-        let awaits_settings = self.awaits_settings(ends, request);
-        let settings = connection.pool.settings();
+        let awaits_settings = self.awaits_settings(request);
+        let settings = self.connection.pool.settings();
         let timeout_ms = match awaits_settings {
             true => settings.connect_timeout_ms,
             false => settings.response_timeout_ms,
         };
-        Some(ConnectionState { awaits_settings, is_connecting: connection.connecting, timeout_ms })
+        let is_connecting = self.connection.connecting;
+        Some(ConnectionState { awaits_settings, is_connecting, timeout_ms })
     }
 
     /// Whether the member has received the data that was sent to it.
-    pub fn lag(&mut self, io: &mut EventLoop, ends: &TransactionEnds) -> Lag {
-        let Some(connection) = ends.phase.connection() else { return Lag::None };
-        let Some(connection) = self.all.get(connection) else { return Lag::None };
-        let (is_connecting, token) = (connection.connecting, connection.token);
-        let Some(StreamOf { stream, .. }) = self.stream_mut(ends) else {
-            return match (io.sockets.queued(token) > 0, is_connecting) {
+    pub fn lag(&mut self, io: &mut EventLoop) -> Lag {
+        let is_connecting = self.connection.connecting;
+        let queued = io.sockets.queued(self.connection.token);
+        let Some(StreamOf { stream, .. }) = self.stream_mut() else {
+            return match (queued > 0, is_connecting) {
                 (false, _) => Lag::None,
                 (true, true) => Lag::Excused,
                 (true, false) => Lag::Behind,
             };
         };
         let is_behind = stream.is_behind();
-        if !is_behind && io.sockets.queued(token) == 0 {
+        if !is_behind && queued == 0 {
             return Lag::None;
         }
         if stream.awaits_window {
@@ -163,37 +182,32 @@ impl Members {
     }
 
     /// Sets or removes the deadline of the member.
-    pub fn set_due(&mut self, io: &mut EventLoop, ends: &mut TransactionEnds, at_ms: Option<u64>) {
-        let Some(connection) = ends.phase.connection() else { return };
-        if let Some(StreamOf { stream, .. }) = self.stream_mut(ends) {
+    pub fn set_due(&mut self, io: &mut EventLoop, at_ms: Option<u64>) {
+        if let Some(StreamOf { stream, .. }) = self.stream_mut() {
             stream.deadline_ms = at_ms;
             if let Some(at_ms) = at_ms {
-                self.arm(io, connection, at_ms);
+                self.connection.arm(io, at_ms);
             }
-        } else if let Some(connection) = self.all.get(connection) {
-            match at_ms {
-                Some(at_ms) => io.set_deadline(connection.token, at_ms),
-                None => io.clear_deadline(connection.token),
-            }
+            return;
+        }
+        match at_ms {
+            Some(at_ms) => io.set_deadline(self.connection.token, at_ms),
+            None => io.clear_deadline(self.connection.token),
         }
     }
 
     /// Pauses or resumes reading from the member, sets how much is read at once, or returns window.
-    pub fn set_flow(
-        &mut self,
-        (io, agenda): (&mut EventLoop, &mut Agenda),
-        ends: &mut TransactionEnds,
-        flow: Flow,
-    ) {
-        if ends.phase.member_stream().is_some() {
-            match flow {
-                Flow::Go | Flow::Window => self.give_window(agenda, ends),
-                Flow::Stop | Flow::Slices(_) | Flow::Bulk | Flow::Straight => {}
+    pub fn set_flow(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), flow: Flow) {
+        if let Some(key) = self.stream {
+            if matches!(flow, Flow::Go | Flow::Window)
+                && let Some(http2) = &mut self.connection.http2
+                && http2.give_window(key)
+            {
+                self.list_for_flush(agenda);
             }
             return;
         }
-        let Some(connection) = ends.phase.connection() else { return };
-        let Some(connection) = self.all.get_mut(connection) else { return };
+        let connection = &mut *self.connection;
         match flow {
             Flow::Stop => io.sockets.pause(connection.token),
             Flow::Go => io.sockets.resume(connection.token),
@@ -211,120 +225,48 @@ impl Members {
         }
     }
 
-    /// Sends bytes of a tunnel to the member. A stream carries the end with the last ones.
-    pub fn ask_bytes(
-        &mut self,
-        (io, agenda): (&mut EventLoop, &mut Agenda),
-        ends: &mut TransactionEnds,
-        bytes: &[u8],
-        end: End<'_>,
-    ) {
-        match ends.phase.member_stream() {
-            Some(_) => self.ask_on_stream((io, agenda), ends, bytes, end),
-            None => self.send(io, ends, bytes),
+    /// Sends bytes of a tunnel to the member, or counts those that were moved to it. A stream carries the end with the last
+    /// ones.
+    pub fn pass(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), bytes: TunnelBytes<'_>) {
+        let (bytes, end) = match bytes {
+            TunnelBytes::Bytes(bytes) => (bytes, End::No),
+            TunnelBytes::Last(bytes) => (bytes, End::Data),
+            TunnelBytes::Moved(_) => return self.connection.count_sent(io),
+        };
+        match self.stream {
+            Some(_) => self.ask_on_stream((io, agenda), bytes, end),
+            None => self.connection.send(io, bytes),
         }
     }
 
     /// Half-closes the connection to the member: a stream after the sent data, a socket only if no data is queued.
-    pub fn half_close(
-        &mut self,
-        (io, agenda): (&mut EventLoop, &mut Agenda),
-        ends: &mut TransactionEnds,
-    ) {
-        if ends.phase.member_stream().is_some() {
-            return self.ask_on_stream((io, agenda), ends, b"", End::Data);
+    pub fn half_close(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda)) {
+        if self.stream.is_some() {
+            return self.ask_on_stream((io, agenda), b"", End::Data);
         }
-        let Some(connection) = ends.phase.connection() else { return };
-        if let Some(connection) = self.all.get(connection)
-            && io.sockets.queued(connection.token) == 0
-        {
-            io.shut_write(connection.token);
+        let token = self.connection.token;
+        if io.sockets.queued(token) == 0 {
+            io.shut_write(token);
         }
-    }
-
-    /// Sends data of a tunnel, and its end, on the member's stream.
-    pub fn ask_on_stream(
-        &mut self,
-        (io, agenda): (&mut EventLoop, &mut Agenda),
-        ends: &mut TransactionEnds,
-        data: &[u8],
-        end: End<'_>,
-    ) {
-        let Some(StreamOf { stream, .. }) = self.stream_mut(ends) else { return };
-        if stream.is_end_told {
-            return;
-        }
-        stream.is_end_told = !matches!(end, End::No);
-        self.send_on_stream((io, agenda), ends, data, &Pieces::whole(data.len()), end);
     }
 
     /// The deadline of a member that receives data slowly; 0: there is no sign of progress. If data of this stream waits for
     /// a window, the deadline is for that window. Progress of the connection counts only if this stream waits for the
     /// socket.
-    pub fn patience_until_ms(
-        &mut self,
-        io: &mut EventLoop,
-        ends: &TransactionEnds,
-        timeout_ms: u64,
-    ) -> u64 {
-        let Some(connection) = ends.phase.connection() else { return 0 };
-        let Some(connection) = self.all.get(connection) else { return 0 };
-        match (self.stream(ends), &connection.http2) {
+    pub fn patience_until_ms(&self, io: &mut EventLoop, timeout_ms: u64) -> u64 {
+        match (self.stream(), &self.connection.http2) {
             (Some(stream), Some(http2)) if stream.out.is_behind() => {
                 let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
                 since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
             }
             (Some(stream), _) if !stream.was_backed_up => 0,
-            _ => io.patience_until_ms(connection.token, timeout_ms),
+            _ => io.patience_until_ms(self.connection.token, timeout_ms),
         }
     }
-}
 
-impl WorkerEdge<'_> {
-    /// Releases the member connection, or leaves the queue. Returns whether a part of the request was sent on its stream.
-    pub fn leave_connection(&mut self, ends: &mut TransactionEnds, how: Release) -> bool {
-        let Some(link) = ends.phase.link() else {
-            leave_wait(self, ends);
-            return false;
-        };
-        if link.stream.is_some() {
-            return self.leave_stream(ends);
-        }
-        ends.phase.take_link();
-        let key = link.connection;
-        match how {
-            Release::Keep => self.keep_connection(key, ends),
-            Release::Drop => self.close_member(key),
-            Release::Reset { is_told } => {
-                if let Some(connection) = self.world.members.all.get(key)
-                    && !(is_told && self.io.sockets.queued(connection.token) == 0)
-                {
-                    self.io.sockets.reset_on_close(connection.token);
-                }
-                self.close_member(key);
-            }
-            Release::ResetWhenTaken => reset_when_taken(self, key),
-        }
-        false
-    }
-}
-
-impl Members {
     /// Whether no unread data of the member is known. Unread data on a shared connection is not counted, because it may
     /// belong to other responses.
-    pub fn is_dry(&mut self, io: &mut EventLoop, ends: &TransactionEnds) -> bool {
-        let connection = ends.phase.connection().and_then(|key| self.all.get(key));
-        let is_shared = ends.phase.member_stream().is_some();
-        connection.is_none_or(|it| is_shared || !io.sockets.has_unread(it.token))
-    }
-}
-
-/// Resets a member connection after the member has received the queued data.
-fn reset_when_taken(edge: &mut WorkerEdge<'_>, key: ConnectionKey) {
-    let Some(connection) = edge.world.members.all.get(key) else { return };
-    let timeout_ms = connection.pool.settings().response_timeout_ms;
-    if let Some(token) = edge.forget_member(key) {
-        edge.world.counted.member_connections_leaving.add(1);
-        edge.io.reset_when_taken(token, timeout_ms);
+    pub fn is_dry(&self, io: &mut EventLoop) -> bool {
+        self.stream.is_some() || !io.sockets.has_unread(self.connection.token)
     }
 }

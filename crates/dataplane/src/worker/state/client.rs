@@ -76,8 +76,6 @@ pub struct Client {
 pub struct Special {
     /// The handshake is not complete, so that received data is early data and may be a replay.
     pub is_early: bool,
-    /// Idle member connections belong to the client, because authentication is bound to them.
-    pub has_bound: bool,
 }
 
 impl Client {

@@ -1,10 +1,11 @@
 //! The state of a connection to a member.
 
+use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_connection::member::http1::MemberHttp1;
 use weir_connection::member::http2::MemberHttp2;
-use weir_event_loop::Token;
+use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::member::LocalMember;
 use weir_exchange::local::pool::LocalPool;
@@ -83,6 +84,21 @@ impl MemberConnection {
         }
     }
 
+    /// Sends bytes.
+    #[inline]
+    pub fn send(&mut self, io: &mut EventLoop, bytes: &[u8]) {
+        io.send(self.token, &[IoSlice::new(bytes)]);
+        self.count_sent(io);
+    }
+
+    /// Counts the bytes that the member's socket has accepted since the last call.
+    #[inline]
+    pub fn count_sent(&mut self, io: &mut EventLoop) {
+        let sent = io.sockets.sent_bytes(self.token);
+        let more = sent - std::mem::replace(&mut self.counted_bytes, sent);
+        self.member.counters.bytes_sent.add(more);
+    }
+
     /// Whether the connection has an exchange.
     #[cfg(feature = "simulation")]
     pub fn is_busy(&self) -> bool {
@@ -98,5 +114,54 @@ impl MemberConnection {
             (limit as usize / workers).saturating_sub(self.member.bound.borrow().len())
         });
         share.min(self.pool.settings().reuse.idle_per_worker as usize)
+    }
+}
+
+/// Time and the window of a connection with HTTP/2.
+impl MemberConnection {
+    /// Sets the timer to `at_ms`, unless it is set to an earlier time.
+    pub fn arm(&mut self, io: &mut EventLoop, at_ms: u64) {
+        if self.http2.as_mut().is_some_and(|http2| http2.arm(at_ms)) {
+            io.set_deadline(self.token, at_ms);
+        }
+    }
+
+    /// Updates the state of the window after data was sent or the window has opened.
+    pub fn note_window(&mut self, now_ms: u64) {
+        if let Some(http2) = &mut self.http2 {
+            http2.note_window(self.connecting, now_ms);
+        }
+    }
+
+    /// The exchanges whose requests have waited for the window, if it is open.
+    pub fn admitted_by_window(&self) -> Vec<ExchangeKey> {
+        let http2 = self.http2.as_ref().filter(|http2| !http2.has_shut_window());
+        http2.map(|http2| http2.awaiting_window()).unwrap_or_default()
+    }
+
+    /// Sets the timer if the window is exhausted and requests wait for it.
+    pub fn watch_exhausted_window(&mut self, io: &mut EventLoop) {
+        let now_ms = io.now_ms();
+        self.note_window(now_ms);
+        let http2 = self.http2.as_ref();
+        if let Some(at_ms) = http2.and_then(|http2| http2.waits_for_window_until_ms(now_ms)) {
+            self.arm(io, at_ms);
+        }
+    }
+
+    /// Handles the end of the last stream: the connection stays open for the next request, or is closed by its timer, because
+    /// the caller may still use it.
+    pub fn rest(&mut self, io: &mut EventLoop, is_draining: bool) {
+        let reuse = self.pool.settings().reuse;
+        let is_kept = !self.member.retired.get()
+            && !self.sharing.is_bound
+            && self.requests < reuse.requests_max
+            && reuse.idle_per_worker > 0
+            && reuse.idle_timeout_ms > 0
+            && !is_draining;
+        let Some(http2) = &mut self.http2 else { return };
+        self.member.counters.connections_idle.add(1);
+        let until_ms = http2.rest(is_kept, reuse.idle_timeout_ms, io.now_ms());
+        self.arm(io, until_ms);
     }
 }

@@ -22,8 +22,6 @@ use weir_telemetry::access_log::{Entry, PolicyFields, RequestId};
 use weir_telemetry::records::recorder::FinishedTransaction;
 
 use crate::owners::owner_key;
-use crate::worker::edge::WorkerEdge;
-use crate::worker::member::connection::make_room;
 use crate::worker::member::source::connect_from;
 use crate::worker::transaction_end::write_down;
 use crate::worker::udp::idle_sockets::MemberSocket;
@@ -61,7 +59,7 @@ impl WorkerSessionEdge<'_> {
     /// Closes idle connections to members, if descriptors in general are short, and not only those of sessions.
     fn make_room(&mut self) -> bool {
         let Self { io, world, .. } = self;
-        io.room.fits_session() && make_room(&mut WorkerEdge { io, world })
+        io.room.fits_session() && world.members.make_room(io, &world.table)
     }
 
     /// The PROXY header for the client of a session.
