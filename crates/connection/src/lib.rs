@@ -3,7 +3,7 @@
 //! | part | content |
 //! |---|---|
 //! | [`wire`] | what a connection asks of its socket |
-//! | [`client`] | connections of clients |
+//! | [`client`] | connections of clients: HTTP/1, HTTP/2 |
 //! | [`member`] | connections to members |
 //! | [`frames`] | outgoing frames of HTTP/2, for both |
 //! | [`body`] | outgoing bodies of HTTP/1, for both |

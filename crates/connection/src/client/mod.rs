@@ -1,5 +1,6 @@
 //! Connections of clients.
 
+pub mod http1;
 pub mod http2;
 pub mod memory;
 pub mod pending;

@@ -90,7 +90,7 @@ impl WorkerEdge<'_> {
     /// Removes a client connection whose socket is closed.
     pub fn forget_client(&mut self, key: ClientKey) {
         bound_connections::close_all(self, key);
-        let Some(client) = self.world.clients.all.remove(key) else { return };
+        let Some(mut client) = self.world.clients.all.remove(key) else { return };
         debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
         if let Some(http2) = &client.http2 {
             self.world.clients.http2_memory.forget(&http2.held);
@@ -101,6 +101,6 @@ impl WorkerEdge<'_> {
         if client.stage == Stage::Leaving {
             self.world.counted.connections_leaving.subtract(1);
         }
-        self.io.spares.give(client.input);
+        self.io.spares.give(client.http1.take_input());
     }
 }

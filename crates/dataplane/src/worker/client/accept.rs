@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rustix::io::Errno;
+use weir_connection::client::http1::Http1;
 use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::key_limits::ConnectionPlaces;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::termination::Termination;
-use weir_http::h1::{BodyDecoder, HeadScan};
-use weir_http::message::Framing;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
@@ -82,12 +81,7 @@ impl Router {
             hello_bytes: 0,
             stage: Stage::first(&server),
             ended: false,
-            working: false,
-            collecting: false,
-            input: Vec::new(),
-            scan: HeadScan::request(),
-            body: BodyDecoder::new(Framing::None, None),
-            may_be_http2: server.http.http2 && server.tls.is_none(),
+            http1: Http1::new(server.http.http2 && server.tls.is_none()),
             http2: None,
         });
         if is_limited {

@@ -1,21 +1,27 @@
 //! Clients with HTTP/1. Their bytes are parsed as requests, one at a time; pipelined data waits.
 
+use weir_connection::client::http1::{BodyEvent, FirstBytes, HeadEvent};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
-use weir_exchange::parts::end::End;
-use weir_exchange::parts::pieces::{self, AfterData, Pieces};
+use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::transaction_ends::KeepAliveFacts;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::{Transaction, trailers};
-use weir_http::h1::{BodyError, HeadScan, ParseProgress, parse_request, parse_trailers};
 
 use crate::worker::client::early_data;
-use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::DrainDeadlines;
+
+/// How much of a client's input was used.
+enum Used {
+    /// So many bytes. More may be possible.
+    Some(usize),
+    /// So many bytes. The rest waits for an event.
+    Last(usize),
+}
 
 impl Router {
     /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
@@ -37,225 +43,161 @@ impl Router {
 
     /// Processes the stored input.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get_mut(key) else {
-            return;
-        };
-        let mut input = std::mem::take(&mut client.input);
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
+        let input = client.http1.take_input();
         let consumed = self.client_input(io, key, &input);
-        match self.world.clients.all.get_mut(key) {
-            Some(client) if consumed < input.len() => {
-                input.drain(..consumed);
-                client.input = input;
-            }
-            _ => io.spares.give(input),
-        }
+        let unused = match self.world.clients.all.get_mut(key) {
+            Some(client) => client.http1.put_back(input, consumed),
+            None => Some(input),
+        };
+        unused.into_iter().for_each(|buffer| io.spares.give(buffer));
     }
-}
 
-impl WorkerEdge<'_> {
-    /// Stores input that cannot be processed yet.
-    pub fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
-        if rest.is_empty() {
-            return;
-        }
-        if let Some(client) = self.world.clients.all.get_mut(key) {
-            if client.input.capacity() == 0 {
-                client.input = self.io.spares.take();
-            }
-            client.input.extend_from_slice(rest);
-        }
-    }
-}
-
-impl Router {
     /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
         while let Some(client) = self.world.clients.all.get_mut(key) {
-            client.working = true;
-            client.collecting = false;
+            client.http1.begin_work();
             let rest = &input[at..];
-            match client.stage {
-                Stage::Leaving => return input.len(),
+            let used = match client.stage {
+                Stage::Leaving => Used::Last(rest.len()),
                 Stage::Preface | Stage::Hello | Stage::Idle | Stage::Head
                     if client.awaits_proxy =>
                 {
-                    match self.proxy_header(io, key, rest) {
-                        Some(length) => at += length,
-                        None => break,
-                    }
+                    self.proxy_header(io, key, rest).map_or(Used::Last(0), Used::Some)
                 }
-                Stage::Preface => {
-                    if !self.relay_preface(io, key, rest) {
-                        break;
-                    }
-                }
-                Stage::Hello => {
-                    if self.client_hello(io, key, rest) {
-                        at = input.len();
-                    }
-                    break;
-                }
-                Stage::Handshake => break,
+                Stage::Preface => match self.relay_preface(io, key, rest) {
+                    true => Used::Some(0),
+                    false => Used::Last(0),
+                },
+                Stage::Hello => match self.client_hello(io, key, rest) {
+                    true => Used::Last(rest.len()),
+                    false => Used::Last(0),
+                },
+                Stage::Handshake => Used::Last(0),
                 Stage::Streams => {
                     self.http2_received(io, key, rest);
-                    at = input.len();
+                    Used::Last(rest.len())
+                }
+                Stage::Idle | Stage::Head if rest.is_empty() => Used::Last(0),
+                Stage::Idle | Stage::Head if client.http1.may_be_http2() => {
+                    match client.http1.first_bytes(rest) {
+                        FirstBytes::Request => Used::Some(0),
+                        FirstBytes::Preface => {
+                            self.edge(io).begin_http2(key);
+                            Used::Some(0)
+                        }
+                        FirstBytes::More => {
+                            client.stage = Stage::Head;
+                            Used::Last(0)
+                        }
+                    }
+                }
+                Stage::Idle | Stage::Head => self.client_head(io, key, rest),
+                Stage::Exchange(exchange) => self.request_body(io, key, exchange, rest),
+            };
+            match used {
+                Used::Some(bytes) => at += bytes,
+                Used::Last(bytes) => {
+                    at += bytes;
                     break;
-                }
-                Stage::Idle | Stage::Head if client.may_be_http2 && !rest.is_empty() => {
-                    match client.speaks_http2(rest) {
-                        Some(true) => self.edge(io).begin_http2(key),
-                        Some(false) => {}
-                        None => break,
-                    }
-                }
-                Stage::Idle | Stage::Head => {
-                    if rest.is_empty() {
-                        break;
-                    }
-                    let token = client.token;
-                    if self.world.is_relayed_now(key) {
-                        self.edge(io).leave(key, true);
-                        return input.len();
-                    }
-                    // A client that has not received its responses gets no further ones.
-                    if io.sockets.queued(token) > 0 {
-                        io.sockets.pause(token);
-                        break;
-                    }
-                    let Some((length, is_whole)) = self.client_head(io, key, rest) else { break };
-                    at += length;
-                    if is_whole && at == input.len() {
-                        break;
-                    }
-                }
-                Stage::Exchange(exchange) => {
-                    let state = match self.exchanges.get(exchange) {
-                        Some(Transaction::Http(state)) => state,
-                        Some(Transaction::Tunnel(_)) => {
-                            self.with_tunnel(io, exchange, |it, at| it.client_sent(at, rest));
-                            return input.len();
-                        }
-                        Some(Transaction::Relay(_)) => {
-                            if !rest.is_empty() {
-                                io.sockets.pause(client.token);
-                            }
-                            break;
-                        }
-                        None => break,
-                    };
-                    // The body is not read while the request waits for a member, nor pipelined data until it is complete.
-                    if !state.takes_body() {
-                        if !rest.is_empty() {
-                            io.sockets.pause(client.token);
-                        }
-                        break;
-                    }
-                    match self.request_body(io, key, exchange, rest) {
-                        Some(0) | None => break,
-                        Some(length) => at += length,
-                    }
                 }
             }
         }
         if let Some(client) = self.world.clients.all.get_mut(key) {
-            client.working = false;
+            client.http1.end_work();
         }
         at
     }
 
-    /// Parses a request head and begins its exchange. Returns the length of the head, and whether the request has no
-    /// body. `None`: more bytes are needed, or the connection ends.
-    fn client_head(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        input: &[u8],
-    ) -> Option<(usize, bool)> {
-        let client = self.world.clients.all.get_mut(key)?;
-        let (limits, form) = (client.server.limits, client.server.http.target);
+    /// Reads a request head and begins its exchange.
+    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Used {
+        let Some(client) = self.world.client_at_request(key) else { return Used::Last(0) };
+        if client.server.is_tcp {
+            self.edge(io).leave(key, true);
+            return Used::Last(input.len());
+        }
+        // A client that has not received its responses gets no further ones.
+        if io.sockets.queued(client.token) > 0 {
+            io.sockets.pause(client.token);
+            return Used::Last(0);
+        }
         let mut head = self.inbox.request_head.take().unwrap_or_default();
-        let parsed = parse_request(input, &limits, form, &mut head);
-        let length = match parsed {
-            // The head is parsed again when the handshake is complete.
-            Ok(ParseProgress::Complete { .. })
-                if early_data::has_to_wait(client.special.is_early, &head) =>
-            {
-                None
+        let (limits, form) = (&client.server.limits, client.server.http.target);
+        let used = match client.http1.read_head(input, limits, form, &mut head) {
+            // The head is read again when the handshake is complete.
+            HeadEvent::Head { .. } if early_data::has_to_wait(client.special.is_early, &head) => {
+                Used::Last(0)
             }
-            Ok(ParseProgress::Complete { length }) => {
+            HeadEvent::Head { length } => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
-                Some((length, head.framing.is_empty()))
+                match head.framing.is_empty() && length == input.len() {
+                    true => Used::Last(length),
+                    false => Used::Some(length),
+                }
             }
-            Ok(ParseProgress::Partial) => {
+            HeadEvent::More => {
                 if client.stage == Stage::Idle {
                     client.stage = Stage::Head;
                     let timeout_ms = client.server.http.header_timeout_ms;
                     io.set_deadline(client.token, io.now_ms() + timeout_ms);
                 }
-                client.collect(HeadScan::request(), input);
-                None
+                Used::Last(0)
             }
-            Err(error) => {
+            HeadEvent::Malformed(error) => {
                 self.edge(io).refuse_malformed(key, error, (&head, input));
-                None
+                Used::Last(0)
             }
         };
         self.inbox.request_head = Some(head);
-        length
+        used
     }
 
-    /// Processes body data in `input`, and returns the number of bytes used. `None`: the request was answered with an error.
+    /// Passes what comes behind a request's head to its transaction.
     fn request_body(
         &mut self,
         io: &mut EventLoop,
         key: ClientKey,
         exchange_key: ExchangeKey,
         input: &[u8],
-    ) -> Option<usize> {
-        let client = self.world.clients.all.get_mut(key)?;
-        let mut pieces = Pieces::none();
-        if let Err(error) = pieces::gather(&mut client.body, input, &mut pieces) {
-            let termination = match error {
-                BodyError::TooLarge => Termination::ClientLimit,
-                _ => {
-                    let counters = &client.server.counters;
-                    counters.requests_malformed.add(1);
-                    Termination::ClientMalformed
-                }
-            };
-            self.with(io, exchange_key, |it, at| it.respond(at, error.status(), termination));
-            return None;
-        }
-        let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.inbox.trailers);
-        let mut end = if pieces.next == AfterData::Done { End::Data } else { End::No };
-        if pieces.next == AfterData::Trailers {
-            let limits = client.server.limits;
-            let exchange = self.exchanges.get(exchange_key).and_then(Transaction::http)?;
-            let edits = trailers::of_request(&exchange.ends);
-            match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
-                Ok(ParseProgress::Complete { length }) => {
-                    end = End::Trailers(&fields, &input[consumed..]);
-                    client.body.trailers_done();
-                    consumed += length;
-                }
-                Ok(ParseProgress::Partial) => {
-                    client.collect(HeadScan::section(), &input[consumed..])
-                }
-                Err(_) => {
-                    self.inbox.trailers = fields;
-                    client.server.counters.requests_malformed.add(1);
-                    self.with(io, exchange_key, |it, at| {
-                        it.respond(at, 400, Termination::ClientMalformed)
-                    });
-                    return None;
-                }
+    ) -> Used {
+        let Some(client) = self.world.clients.all.get_mut(key) else { return Used::Last(0) };
+        let exchange = match self.exchanges.get(exchange_key) {
+            // The body is not read while the request waits for a member, nor pipelined data until it is complete.
+            Some(Transaction::Http(exchange)) if exchange.takes_body() => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                self.with_tunnel(io, exchange_key, |it, at| it.client_sent(at, input));
+                return Used::Last(input.len());
+            }
+            Some(_) if !input.is_empty() => {
+                io.sockets.pause(client.token);
+                return Used::Last(0);
+            }
+            Some(_) | None => return Used::Last(0),
+        };
+        let (mut pieces, mut fields) = (Pieces::none(), std::mem::take(&mut self.inbox.trailers));
+        let server = &client.server;
+        let rules = (&server.limits, trailers::of_request(&exchange.ends));
+        let refused = match client.http1.read_body(input, rules, &mut pieces, &mut fields) {
+            BodyEvent::Data { end, consumed } => {
+                self.with(io, exchange_key, |it, at| it.client_data(at, (input, &pieces), end));
+                Ok(consumed)
+            }
+            BodyEvent::TooLarge => Err((413, Termination::ClientLimit)),
+            BodyEvent::Malformed => {
+                server.counters.requests_malformed.add(1);
+                Err((400, Termination::ClientMalformed))
+            }
+        };
+        self.inbox.trailers = fields;
+        match refused {
+            Ok(0) => Used::Last(0),
+            Ok(bytes) => Used::Some(bytes),
+            Err((status, why)) => {
+                self.with(io, exchange_key, |it, at| it.respond(at, status, why));
+                Used::Last(0)
             }
         }
-        self.with(io, exchange_key, |it, at| it.client_data(at, (input, &pieces), end));
-        self.inbox.trailers = fields;
-        Some(consumed)
     }
 
     /// Continues with the connection after the response of an exchange was queued.
@@ -275,12 +217,12 @@ impl Router {
         }
         if !keep_alive {
             // A client that has announced its last request expects the close. Any other client may still be sending.
-            let clean = request_done && client_closes && client.input.is_empty();
+            let clean = request_done && client_closes && !client.has_input();
             return self.edge(io).leave(key, !clean);
         }
         let timeout_ms = client.server.http.idle_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
-        if !client.working {
+        if !client.http1.is_working() {
             self.client_next(io, key);
         }
     }

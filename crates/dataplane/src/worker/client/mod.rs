@@ -28,6 +28,7 @@ use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
+use crate::worker::wire::Spares;
 
 impl Router {
     /// Processes received bytes of a client.
@@ -42,15 +43,15 @@ impl Router {
         {
             return self.with_tunnel(io, exchange, |it, at| it.client_sent(at, bytes));
         }
-        if client.input.is_empty() {
-            let consumed = self.client_input(io, key, bytes);
-            self.edge(io).keep_input(key, &bytes[consumed..]);
-        } else {
-            client.input.extend_from_slice(bytes);
-            let limits = client.server.limits;
-            if !client.collecting || client.scan.scan(&client.input, &limits) {
+        if client.has_input() {
+            if client.http1.add(bytes, &client.server.limits) {
                 self.client_continue(io, key);
             }
+            return;
+        }
+        let consumed = self.client_input(io, key, bytes);
+        if let Some(client) = self.world.clients.all.get_mut(key) {
+            client.http1.keep(&mut Spares(io), &bytes[consumed..]);
         }
     }
 
@@ -119,7 +120,7 @@ impl WorkerEdge<'_> {
     fn note_abort_in_head(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.all.get(key) else { return };
         // An empty line after a request (RFC 9112 section 2.2) does not start another one.
-        if matches!(&*client.input, b"\r" | b"\r\n") {
+        if matches!(client.http1.input(), b"\r" | b"\r\n") {
             return;
         }
         client.server.counters.client_aborts.add(1);

@@ -196,14 +196,12 @@ impl Router {
             let about = RefusalFacts { line: b"", head: Some((head, text)), tls_error: "" };
             return self.edge(io).answer_refused(key, stream, 425, Termination::TooEarly, about);
         }
-        let is_relayed = self.world.is_relayed_now(key);
-        let form_now = self.world.clients.all.get(key).map(|client| client.server.http.target);
-        if is_relayed || form_now != Some(form) {
+        let Some(client) = self.world.client_at_request(key) else { return };
+        let is_relayed = client.server.is_tcp;
+        if is_relayed || client.server.http.target != form {
             // A reload has made the virtual server a relay, or changed the form of targets. REFUSED_STREAM permits the
             // client to repeat the request.
-            if let Some(http2) =
-                self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
-            {
+            if let Some(http2) = &mut client.http2 {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);
             }

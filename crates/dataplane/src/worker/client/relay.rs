@@ -28,7 +28,6 @@ use crate::worker::client::own_response::OwnBytes;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::World;
 
 impl Router {
     /// Parses a client's first bytes, if they are needed to select the pool. True: the relay has begun, or was refused.
@@ -92,16 +91,6 @@ impl Router {
                 true
             }
         }
-    }
-}
-
-impl World {
-    /// Whether a reload has made the virtual server of a client's next request a relay.
-    #[inline]
-    pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
-        self.refresh_server(key);
-        let Some(client) = self.clients.all.get(key) else { return false };
-        client.server.is_tcp
     }
 }
 

@@ -12,7 +12,6 @@ use weir_exchange::parts::account::LogOutput;
 use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::stages;
-use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 use weir_telemetry::records::recorder::RequestStart;
 
@@ -24,7 +23,8 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Router {
-    /// Begins the exchange of a request. `stream`: the stream of the client's connection; 0: HTTP/1.
+    /// Begins the exchange of a request. `stream`: the stream of the client's connection; 0: HTTP/1. The client has the virtual server
+    /// of the latest table.
     pub fn begin_request(
         &mut self,
         io: &mut EventLoop,
@@ -33,11 +33,10 @@ impl Router {
         head: &RequestHead,
         input: &[u8],
     ) {
-        self.world.refresh_server(key);
         let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         client.learn_destination(io, &server);
-        client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
+        client.http1.begin_body(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
         let text = io.spares.take();
         let exchange = self.exchanges.next_key();
@@ -113,7 +112,7 @@ fn begin_record(
 fn take_body_limit(router: &mut Router, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
     let exchange = router.exchanges.get(exchange).and_then(Transaction::http);
     if let (Some(exchange), Some(client)) = (exchange, router.world.clients.all.get_mut(key)) {
-        client.body = BodyDecoder::new(head.framing, exchange.ends.server.http.body_size_max);
+        client.http1.begin_body(head.framing, exchange.ends.server.http.body_size_max);
     }
 }
 

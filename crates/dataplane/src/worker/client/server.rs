@@ -19,6 +19,13 @@ impl World {
         }
     }
 
+    /// A client at its next request, with its virtual server in the latest table. A reload may have made that a relay.
+    #[inline]
+    pub fn client_at_request(&mut self, key: ClientKey) -> Option<&mut Client> {
+        self.refresh_server(key);
+        self.clients.all.get_mut(key)
+    }
+
     #[cold]
     #[inline(never)]
     fn take_newest_server(&mut self, key: ClientKey) {

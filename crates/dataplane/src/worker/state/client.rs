@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_config::snapshot::ListenPoint;
+use weir_connection::client::http1::Http1;
 use weir_connection::client::http2::Http2;
 use weir_connection::client::streams::{ClientStreams, Stream};
 use weir_event_loop::{EventLoop, Token};
@@ -11,8 +12,6 @@ use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::key_limits::ConnectionPlaces;
 use weir_exchange::local::table::LocalServer;
-use weir_http::h1::{BodyDecoder, HeadScan};
-use weir_http::h2::frame::PREFACE;
 
 use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
@@ -55,18 +54,8 @@ pub struct Client {
     pub stage: Stage,
     /// Whether the client has sent FIN.
     pub ended: bool,
-    /// Whether the client's input is being processed. The code that does so also continues with the next request.
-    pub working: bool,
-    /// Whether `input` is an incomplete head or trailer section, whose end `scan` searches for.
-    pub collecting: bool,
-    /// Bytes that cannot be processed yet: a part of a head or trailer section, or pipelined data. Empty on an idle
-    /// connection.
-    pub input: Vec<u8>,
-    pub scan: HeadScan,
-    /// The decoder for the body of the current request.
-    pub body: BodyDecoder,
-    /// Whether the first bytes may be the HTTP/2 preface.
-    pub may_be_http2: bool,
+    /// The state of HTTP/1, and bytes that wait before it begins.
+    pub http1: Http1,
     /// The state of HTTP/2, if the client uses it.
     pub http2: Option<Box<Http2>>,
 }
@@ -105,28 +94,6 @@ impl Client {
         }
     }
 
-    /// Starts to collect a head or trailer section. The input is parsed again when its end has arrived.
-    pub fn collect(&mut self, scan: HeadScan, input: &[u8]) {
-        self.scan = scan;
-        self.scan.scan(input, &self.server.limits);
-        self.collecting = true;
-    }
-
-    /// Whether the connection begins with the HTTP/2 preface (RFC 9113 section 3.4); `None`: more bytes are needed.
-    pub fn speaks_http2(&mut self, input: &[u8]) -> Option<bool> {
-        let length = input.len().min(PREFACE.len());
-        if input[..length] != PREFACE[..length] {
-            self.may_be_http2 = false;
-            return Some(false);
-        }
-        if length < PREFACE.len() {
-            self.stage = Stage::Head;
-            return None;
-        }
-        self.may_be_http2 = false;
-        Some(true)
-    }
-
     /// Whether a stream of an HTTP/2 connection is open.
     pub fn has_open(&self, stream: u32) -> bool {
         let http2 = self.http2.as_ref().filter(|_| self.stage == Stage::Streams);
@@ -158,7 +125,7 @@ impl Client {
 
     /// Whether there is unprocessed input.
     pub fn has_input(&self) -> bool {
-        !self.input.is_empty()
+        self.http1.has_input()
     }
 
     /// Marks the connection as idle after its exchange has ended.
