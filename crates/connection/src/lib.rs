@@ -8,6 +8,7 @@
 //! | [`frames`] | outgoing frames of HTTP/2, for both |
 //! | [`body`] | outgoing bodies of HTTP/1, for both |
 //! | [`backlog`] | body data that waits |
+//! | [`joining`] | data of small frames that are received together, for both |
 //!
 //! **Architecture invariant:** a connection knows no event loop, no worker and no transaction. It neither waits nor calls back:
 //! it takes bytes, says what they mean, and writes to its [`Wire`](wire::Wire).
@@ -18,5 +19,6 @@ pub mod backlog;
 pub mod body;
 pub mod client;
 pub mod frames;
+pub mod joining;
 pub mod member;
 pub mod wire;

@@ -1,12 +1,7 @@
-//! Joins the data of small frames within one read. Otherwise each of them would become a separate chunk, frame or call on
-//! the other side.
-//!
-//! The data waits with its stream until the whole read is processed, or until another event of the stream occurs. Long
-//! frames are forwarded directly, and so is the last frame of a read.
+//! Forwards the data of frames, that of small frames together; see [`weir_connection::joining`].
 
-use weir_connection::backlog::Backlog;
-use weir_connection::body::COALESCE_BYTES;
-use weir_event_loop::EventLoop;
+use weir_connection::joining::JoinStep;
+pub use weir_connection::joining::RestOfRead;
 use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
@@ -14,59 +9,6 @@ use super::agenda::Task;
 use super::edge::WorkerEdge;
 use crate::worker::state::members::StreamOf;
 use crate::worker::wire::Spares;
-
-/// Maximum size of a frame whose data is joined. For longer frames, copying costs more than it saves, so they are forwarded
-/// directly, unless earlier data waits.
-const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
-
-/// The rest of a read after a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RestOfRead {
-    /// No data follows, so the frame need not wait.
-    Nothing,
-    /// More frames follow.
-    More,
-}
-
-impl RestOfRead {
-    /// The rest of the read after data that ends at `end`.
-    pub fn of(input: &[u8], end: usize) -> Self {
-        if end < input.len() { Self::More } else { Self::Nothing }
-    }
-}
-
-/// The treatment of data from a frame.
-enum Step {
-    /// Forward the data directly.
-    Pass,
-    /// Store the data. `is_first`: no earlier data waits.
-    Wait { is_first: bool },
-    /// Forward the stored data with the end; it includes this data.
-    PassAll,
-}
-
-impl Step {
-    /// Determines the treatment of `data`. Data that is not forwarded directly is added to `joined`.
-    fn of(
-        io: &mut EventLoop,
-        joined: &mut Backlog,
-        data: &[u8],
-        end: End<'_>,
-        behind: RestOfRead,
-    ) -> Self {
-        let is_short = data.len() <= JOINED_FRAME_BYTES_MAX;
-        let waits = is_short && behind == RestOfRead::More && matches!(end, End::No);
-        let is_first = joined.is_empty();
-        match (is_first, waits) {
-            (true, false) => return Self::Pass,
-            // An empty frame without an end is forwarded directly.
-            (true, true) if data.is_empty() => return Self::Pass,
-            (true, true) | (false, _) => {}
-        }
-        joined.push(&mut Spares(io), data);
-        if waits { Self::Wait { is_first } } else { Self::PassAll }
-    }
-}
 
 impl WorkerEdge<'_> {
     /// Handles data of a request and its end: forwards or joins it.
@@ -79,13 +21,13 @@ impl WorkerEdge<'_> {
     ) {
         let Some(stream) = self.world.clients.stream_mut(it.ends()) else { return };
         stream.unreleased += data.len() as u32;
-        match Step::of(self.io, &mut stream.joined, data, end, behind) {
-            Step::Pass => it.client_data(self, data, end),
-            Step::Wait { is_first: true } => {
+        match JoinStep::of(&mut Spares(self.io), &mut stream.joined, data, end, behind) {
+            JoinStep::Pass => it.client_data(self, data, end),
+            JoinStep::Wait { is_first: true } => {
                 self.world.agenda.add(Task::PassRequest(it.ends().key));
             }
-            Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_request(it, end),
+            JoinStep::Wait { is_first: false } => {}
+            JoinStep::PassAll => self.pass_joined_request(it, end),
         }
     }
 
@@ -110,13 +52,13 @@ impl WorkerEdge<'_> {
             return;
         };
         stream.unreleased += data.len() as u32;
-        match Step::of(self.io, &mut stream.joined, data, end, behind) {
-            Step::Pass => it.member_data(self, data, end),
-            Step::Wait { is_first: true } => {
+        match JoinStep::of(&mut Spares(self.io), &mut stream.joined, data, end, behind) {
+            JoinStep::Pass => it.member_data(self, data, end),
+            JoinStep::Wait { is_first: true } => {
                 self.world.agenda.add(Task::PassResponse(it.ends().key));
             }
-            Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_response(it, end),
+            JoinStep::Wait { is_first: false } => {}
+            JoinStep::PassAll => self.pass_joined_response(it, end),
         }
     }
 
