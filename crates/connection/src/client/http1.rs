@@ -25,6 +25,8 @@ pub struct Http1 {
     scan: HeadScan,
     /// Whether `input` is an incomplete head or trailer section.
     is_collecting: bool,
+    /// Whether the connection must begin with a PROXY header.
+    pub awaits_proxy: bool,
     /// Whether the first bytes may be the HTTP/2 preface.
     may_be_http2: bool,
     /// Whether input is being processed. The code that does so also continues with the next request.
@@ -75,11 +77,12 @@ pub enum BodyEvent<'a> {
 
 impl Http1 {
     /// A connection that has received nothing. `may_be_http2`: the client may begin with the HTTP/2 preface.
-    pub fn new(may_be_http2: bool) -> Self {
+    pub fn new(awaits_proxy: bool, may_be_http2: bool) -> Self {
         Self {
             input: Vec::new(),
             scan: HeadScan::request(),
             is_collecting: false,
+            awaits_proxy,
             may_be_http2,
             is_working: false,
             body: BodyDecoder::new(Framing::None, None),
@@ -348,7 +351,7 @@ mod tests {
     }
 
     fn seen(parts: &[&[u8]]) -> (String, usize) {
-        let (http1, seen) = (Http1::new(true), String::new());
+        let (http1, seen) = (Http1::new(false, true), String::new());
         let mut reader = Reader { http1, is_in_body: false, is_over: false, seen };
         parts.iter().for_each(|part| reader.receive(part));
         (reader.seen, reader.http1.input().len())

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use weir_http::h1::RequestError;
 use weir_http::h2::Priority;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{ReadError, read_request};
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
@@ -45,16 +48,39 @@ pub struct PendingRequest {
     pub priority: Option<Priority>,
 }
 
+/// A request that begins.
+pub struct BegunRequest {
+    /// The id of its stream.
+    pub stream: u32,
+    /// Whether the request ends with its head.
+    pub is_whole: bool,
+    /// The head.
+    pub head: Box<RequestHead>,
+    /// The form of targets when the head was parsed.
+    pub form: TargetForm,
+    /// Where its text is in that of all requests.
+    pub text: Range<usize>,
+    /// The priority from a PRIORITY_UPDATE that followed the head.
+    pub priority: Option<Priority>,
+}
+
 impl PendingRequests {
-    /// Adds a request.
+    /// Adds the request in `block`. Returns the error of a request that is refused, with the part of its head that was read.
     pub fn add(
         &mut self,
         (stream, is_whole): (u32, bool),
-        (head, form): (Box<RequestHead>, TargetForm),
-        text: &[u8],
-    ) {
+        block: &mut HeaderBlock,
+        (form, passes_trailers): (TargetForm, bool),
+    ) -> Result<(), (ReadError<RequestError>, Box<RequestHead>)> {
+        let mut head = self.spare_heads.pop().unwrap_or_default();
+        if let Err(error) = read_request(block, is_whole, form, &mut head) {
+            return Err((error, head));
+        }
+        if passes_trailers && !is_whole {
+            head.expect_trailers();
+        }
         let start = self.text.len();
-        self.text.extend_from_slice(text);
+        self.text.extend_from_slice(block.text());
         let text = start..self.text.len();
         self.requests.push(PendingRequest {
             stream,
@@ -64,6 +90,7 @@ impl PendingRequests {
             text,
             priority: None,
         });
+        Ok(())
     }
 
     /// Whether the requests have to begin now.
@@ -74,6 +101,22 @@ impl PendingRequests {
     /// The index of the pending request on this stream.
     pub fn place_of(&self, stream: u32) -> Option<usize> {
         self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
+    }
+
+    /// Takes the request at this index, to begin it, and the text of all requests; `None`: it has begun.
+    pub fn take(&mut self, place: usize) -> Option<(BegunRequest, Vec<u8>)> {
+        let PendingRequest { stream, is_whole, head, form, text, priority } =
+            self.requests.get_mut(place)?;
+        let head = head.take()?;
+        let (stream, is_whole, form, priority) = (*stream, *is_whole, *form, *priority);
+        let request = BegunRequest { stream, is_whole, head, form, text: text.clone(), priority };
+        Some((request, std::mem::take(&mut self.text)))
+    }
+
+    /// Takes back what [`Self::take`] has returned.
+    pub fn put_back(&mut self, begun: BegunRequest, text: Vec<u8>) {
+        self.text = text;
+        self.spare_heads.push(begun.head);
     }
 
     /// Drops all requests.

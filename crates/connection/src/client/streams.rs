@@ -5,6 +5,7 @@ use weir_http::h2::Priority;
 
 use crate::backlog::Backlog;
 use crate::frames::OutgoingStream;
+use crate::wire::Buffers;
 
 /// A stream of a client connection.
 #[derive(Default)]
@@ -27,6 +28,15 @@ pub struct Stream {
     pub joined: Backlog,
     /// Whether END_STREAM was sent to the client of a tunnel, because the member has ended its sending direction.
     pub is_end_told: bool,
+}
+
+impl Stream {
+    /// Drops all data that waits.
+    pub fn clear(&mut self, buffers: &mut impl Buffers) {
+        self.out.clear(buffers);
+        self.held.clear(buffers);
+        self.joined.clear(buffers);
+    }
 }
 
 /// Memory for the streams of a client connection. An idle connection has none.
@@ -77,6 +87,23 @@ impl ClientStreams {
     /// Uses this memory for streams.
     pub fn take_room(&mut self, room: StreamRoom) {
         self.streams.take_room(room);
+    }
+
+    /// The streams.
+    pub fn all(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().map(|(_, stream)| &**stream)
+    }
+
+    /// The stream of an exchange.
+    pub fn of_exchange_mut(&mut self, exchange: ExchangeKey) -> Option<&mut Stream> {
+        let found = self.streams.values_mut().find(|stream| stream.exchange == Some(exchange));
+        found.map(|stream| &mut **stream)
+    }
+
+    /// The streams with exchanges.
+    pub fn keys(&self) -> Vec<(StreamKey, ExchangeKey)> {
+        let keys = self.streams.iter();
+        keys.filter_map(|(key, stream)| Some((key, stream.exchange?))).collect()
     }
 
     /// The exchanges of the streams.

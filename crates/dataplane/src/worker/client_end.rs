@@ -1,21 +1,52 @@
-//! The ways to end a client connection: orderly, truncated, with a reset, or immediately.
+//! Ends client connections: orderly, truncated, with a reset, or immediately.
 
-use weir_connection::client::streams::ClientStreams;
 use weir_exchange::arena::ClientKey;
 
 use super::edge::WorkerEdge;
 use super::world::World;
 use crate::worker::member::bound_connections;
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::stage::Stage;
 
 impl WorkerEdge<'_> {
-    /// Ends a client connection in an orderly way. `may_send`: the client may still be sending. An immediate close would
-    /// then cause a reset, which could destroy the last response.
-    pub fn leave(&mut self, key: ClientKey, may_send: bool) {
-        self.world.clients.flush((self.io, &mut self.world.agenda), key);
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        let token = client.token;
-        let timeout_ms = client.server.http.body_timeout_ms;
+    /// Ends a client connection.
+    pub fn end_client(&mut self, key: ClientKey, how: ClientEnd) {
+        let World { clients, agenda, .. } = &mut *self.world;
+        let Some(client) = clients.all.get_mut(key) else { return };
+        let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
+        match how {
+            ClientEnd::Orderly { may_send } => return self.leave(key, may_send),
+            ClientEnd::Goaway => {
+                client.http2.iter_mut().for_each(|http2| http2.end());
+                return self.leave(key, true);
+            }
+            ClientEnd::Cut { must_reset: false } => {
+                // A close with unread bytes of the client causes a reset, which is harmless if nothing was sent.
+                let sockets = &mut self.io.sockets;
+                let may_send = sockets.sent_bytes(token) > 0 || sockets.queued(token) > 0;
+                return self.leave(key, may_send);
+            }
+            ClientEnd::Cut { must_reset: true } => {
+                client.flush((self.io, agenda), &mut clients.http2_memory);
+                self.world.begin_leaving(key);
+                return self.io.reset_when_taken(token, timeout_ms);
+            }
+            ClientEnd::Stop => {
+                client.http2.iter_mut().for_each(|http2| http2.end());
+                client.flush((self.io, agenda), &mut clients.http2_memory);
+                self.io.close(token);
+            }
+            ClientEnd::Reset => self.io.reset(token),
+            ClientEnd::Close => self.io.close(token),
+        }
+        self.forget_client(key);
+    }
+
+    fn leave(&mut self, key: ClientKey, may_send: bool) {
+        let World { clients, agenda, .. } = &mut *self.world;
+        let Some(client) = clients.all.get_mut(key) else { return };
+        client.flush((self.io, agenda), &mut clients.http2_memory);
+        let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
         // A client with early data is about to send the rest of the handshake.
         if (may_send || client.special.is_early) && !client.ended {
             self.world.begin_leaving(key);
@@ -26,8 +57,25 @@ impl WorkerEdge<'_> {
             bound_connections::close_all(self, key);
             self.io.close_when_sent(token, timeout_ms);
         } else {
-            self.close_client(key);
+            self.end_client(key, ClientEnd::Close);
         }
+    }
+
+    /// Removes a client connection whose socket is closed.
+    pub fn forget_client(&mut self, key: ClientKey) {
+        bound_connections::close_all(self, key);
+        let Some(mut client) = self.world.clients.all.remove(key) else { return };
+        debug_assert!(client.http2.as_ref().is_none_or(|it| it.has_no_exchange()));
+        if let Some(http2) = &client.http2 {
+            self.world.clients.http2_memory.forget(&http2.held);
+        }
+        if client.counted {
+            client.server.live.connection_closed(self.world.id);
+        }
+        if client.stage == Stage::Leaving {
+            self.world.counted.connections_leaving.subtract(1);
+        }
+        self.io.spares.give(client.http1.take_input());
     }
 }
 
@@ -40,67 +88,5 @@ impl World {
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
             self.counted.connections_leaving.add(1);
         }
-    }
-}
-
-impl WorkerEdge<'_> {
-    /// Ends a client connection between requests. If a request has arrived, it is served first.
-    pub fn leave_idle(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get(key) else { return };
-        if self.io.sockets.has_arrived(client.token) {
-            let timeout_ms = client.server.http.header_timeout_ms;
-            self.io.set_deadline(client.token, self.io.now_ms() + timeout_ms);
-        } else {
-            self.leave(key, true);
-        }
-    }
-
-    /// Ends a client connection in the middle of a response. Data that was sent before still reaches the client.
-    /// `must_reset`: after an orderly end, the client would take the truncated response for a complete one.
-    pub fn cut_client(&mut self, key: ClientKey, must_reset: bool) {
-        let Some(client) = self.world.clients.all.get(key) else { return };
-        if !must_reset {
-            // A close with unread bytes of the client causes a reset, which is harmless if nothing was sent.
-            let (sent_bytes, queued) =
-                (self.io.sockets.sent_bytes(client.token), self.io.sockets.queued(client.token));
-            return self.leave(key, sent_bytes > 0 || queued > 0);
-        }
-        self.world.clients.flush((self.io, &mut self.world.agenda), key);
-        self.world.begin_leaving(key);
-        if let Some(client) = self.world.clients.all.get(key) {
-            self.io.reset_when_taken(client.token, client.server.http.body_timeout_ms);
-        }
-    }
-
-    /// Resets a client connection immediately. Data in transit is lost.
-    pub fn reset_client(&mut self, key: ClientKey) {
-        if let Some(client) = self.world.clients.all.get(key) {
-            self.io.reset(client.token);
-        }
-        self.forget_client(key);
-    }
-
-    /// Closes a client connection immediately.
-    pub fn close_client(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get(key) else { return };
-        self.io.close(client.token);
-        self.forget_client(key);
-    }
-
-    /// Removes a client connection whose socket is closed.
-    pub fn forget_client(&mut self, key: ClientKey) {
-        bound_connections::close_all(self, key);
-        let Some(mut client) = self.world.clients.all.remove(key) else { return };
-        debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
-        if let Some(http2) = &client.http2 {
-            self.world.clients.http2_memory.forget(&http2.held);
-        }
-        if client.counted {
-            client.server.live.connection_closed(self.world.id);
-        }
-        if client.stage == Stage::Leaving {
-            self.world.counted.connections_leaving.subtract(1);
-        }
-        self.io.spares.give(client.http1.take_input());
     }
 }

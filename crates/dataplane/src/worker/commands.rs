@@ -19,6 +19,7 @@ use super::world::{DrainDeadlines, World};
 use crate::worker::command::Command;
 use crate::worker::control_channel::ControlEvent;
 use crate::worker::state::client::Client;
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::{log_settings, subrequests, sweeps};
@@ -226,12 +227,14 @@ impl Worker {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            let Some(client) = self.router.world.clients.all.get(key) else { continue };
+            let World { clients, agenda, .. } = &mut self.router.world;
+            let Some(client) = clients.all.get_mut(key) else { continue };
             match client.stage {
-                Stage::Streams => {
-                    self.router.world.clients.announce_end((io, &mut self.router.world.agenda), key)
+                Stage::Streams => client.announce_end((io, agenda), key),
+                _ if client.leaves_idle(io) => {
+                    self.router.edge(io).end_client(key, ClientEnd::ORDERLY);
                 }
-                _ => self.router.edge(io).leave_idle(key),
+                _ => {}
             }
         }
     }
@@ -312,8 +315,10 @@ impl Worker {
                 Stage::Exchange(exchange) => self
                     .router
                     .with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped)),
-                Stage::Streams => self.router.stop_http2(io, key),
-                _ => self.router.edge(io).close_client(key),
+                Stage::Streams => {
+                    self.router.end_streams(io, key, Termination::Stopped, ClientEnd::Stop);
+                }
+                _ => self.router.edge(io).end_client(key, ClientEnd::Close),
             }
         }
     }

@@ -68,8 +68,12 @@ impl Handler for Worker {
         peer: Option<SocketAddr>,
     ) {
         let Some(listener) = key_of(listener) else { return };
-        if let Err(error) = self.router.accept_client(io, listener, socket, peer) {
-            self.router.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+        match self.router.world.accept_client(io, listener, socket, peer) {
+            Ok(Some((key, step))) => self.router.client_step(io, key, step),
+            Ok(None) => {}
+            Err(error) => {
+                self.router.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
+            }
         }
     }
 
@@ -106,7 +110,7 @@ impl Handler for Worker {
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_ended(io, key),
+            SocketOwner::Client(key) => self.router.client_event(io, key, |it| it.ended()),
             SocketOwner::Member(key) => self.router.member_ended(io, key),
             SocketOwner::Neither => {}
         }
@@ -114,7 +118,7 @@ impl Handler for Worker {
 
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, _error: Errno) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_failed(io, key),
+            SocketOwner::Client(key) => self.router.client_event(io, key, |it| it.failed()),
             SocketOwner::Member(key) => self.router.connection_lost(io, key, MemberFailure::Abort),
             SocketOwner::Neither => {}
         }
@@ -122,7 +126,10 @@ impl Handler for Worker {
 
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: HandshakeResult) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_secured(io, key, &established),
+            SocketOwner::Client(key) => {
+                let draining = self.router.world.draining;
+                self.router.client_event(io, key, |it| it.secured(&established, draining));
+            }
             SocketOwner::Member(key) => self.router.member_ready(io, key),
             SocketOwner::Neither => {}
         }
@@ -130,13 +137,13 @@ impl Handler for Worker {
 
     fn confirmed(&mut self, io: &mut EventLoop, owner: Owner) {
         if let SocketOwner::Client(key) = SocketOwner::of(owner) {
-            self.router.client_confirmed(io, key);
+            self.router.client_event(io, key, |it| it.client.confirmed());
         }
     }
 
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, error: &TlsError) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_insecure(io, key, error),
+            SocketOwner::Client(key) => self.router.client_event(io, key, |it| it.insecure(error)),
             SocketOwner::Member(key) => {
                 let world = &mut self.router.world;
                 let failure = world.members.tls_failure(io, key, error, &mut world.notices);
@@ -150,7 +157,7 @@ impl Handler for Worker {
 
     fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_drained(io, key),
+            SocketOwner::Client(key) => self.router.client_event(io, key, |it| it.drained()),
             SocketOwner::Member(key) => self.router.member_drained(io, key),
             SocketOwner::Neither => {}
         }
@@ -158,7 +165,7 @@ impl Handler for Worker {
 
     fn timer(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.client_timer(io, key),
+            SocketOwner::Client(key) => self.router.client_event(io, key, |it| it.timed_out()),
             SocketOwner::Member(key) => self.router.member_timer(io, key),
             SocketOwner::Neither => {
                 if let Owner::Session(key) = owner

@@ -3,6 +3,7 @@
 
 use std::sync::mpsc::SyncSender;
 
+use weir_core::policy::Decision;
 use weir_exchange::local::member::LocalMember;
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::shared::counters::{Own, WorkerCounters};
@@ -92,6 +93,13 @@ impl Notices {
             },
         };
         self.send(event);
+    }
+
+    /// Reports the lines that rules of policies have written.
+    pub fn tell_policy_lines(&mut self, decision: &Decision, now_ms: u64) {
+        for line in decision.messages.iter() {
+            self.tell(Notice::PolicyLine(line), now_ms);
+        }
     }
 
     /// Reports that this host could not provide a socket.

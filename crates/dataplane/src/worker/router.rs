@@ -12,7 +12,9 @@ use weir_exchange::transaction::{Transaction, stages};
 
 use crate::inspection_queue::KeptInspections;
 use crate::worker::agenda::{Due, Task};
+use crate::worker::client::steps::ClientStep;
 use crate::worker::edge::WorkerEdge;
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::world::{Inbox, World};
 
 /// The transactions of a worker, memory for the current message, and the state that operations change. The three can be
@@ -121,7 +123,7 @@ impl Router {
         let caller = transaction.ends().caller;
         self.exchanges.discard(key);
         let Some(client) = caller.client() else { return };
-        let is_shared = self.world.clients.all.get(client).is_none_or(|it| it.streams().is_some());
+        let is_shared = self.world.clients.all.get(client).is_none_or(|it| it.http2.is_some());
         match after {
             // A shared connection stays open when one of its streams ends.
             NextClientState::Response(_)
@@ -129,15 +131,24 @@ impl Router {
             | NextClientState::Broken { .. }
             | NextClientState::Gone { .. }
                 if is_shared => {}
-            NextClientState::Response(outcome) => self.response_ended(io, client, outcome),
-            NextClientState::Whole => self.edge(io).leave(client, true),
-            NextClientState::Gone { must_reset: true } => self.edge(io).reset_client(client),
-            NextClientState::Gone { must_reset: false } => self.edge(io).close_client(client),
-            NextClientState::Broken { must_reset } => self.edge(io).cut_client(client, must_reset),
+            NextClientState::Response(facts) => {
+                let Some(state) = self.world.clients.all.get(client) else { return };
+                match state.answered(io, facts, self.world.draining) {
+                    ClientStep::Nothing => {}
+                    step => self.client_step(io, client, step),
+                }
+            }
+            NextClientState::Whole => self.edge(io).end_client(client, ClientEnd::ORDERLY),
+            NextClientState::Gone { must_reset } => {
+                let end = if must_reset { ClientEnd::Reset } else { ClientEnd::Close };
+                self.edge(io).end_client(client, end);
+            }
+            NextClientState::Broken { must_reset } => {
+                self.edge(io).end_client(client, ClientEnd::Cut { must_reset });
+            }
             NextClientState::Cut { termination, must_reset } => {
                 // All exchanges on the connection end with it.
-                self.abandon_streams(io, client, termination);
-                self.edge(io).cut_client(client, must_reset);
+                self.end_streams(io, client, termination, ClientEnd::Cut { must_reset });
             }
             NextClientState::Nothing
             | NextClientState::Subrequest

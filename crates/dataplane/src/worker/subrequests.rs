@@ -10,13 +10,25 @@ use weir_exchange::transaction::{stages, subrequest, verdict_waits};
 use super::agenda::{Agenda, Task};
 use super::edge::WorkerEdge;
 use super::router::Router;
+use super::state::client::Client;
 use super::world::World;
 use crate::inspection_queue::KeptInspections;
 
 /// Executes deferred work of a transaction.
 pub fn run(router: &mut Router, io: &mut EventLoop, deferred: DeferredWork) {
     match deferred {
-        DeferredWork::Client(client) => router.client_goes_on(io, client),
+        DeferredWork::Client(key) => {
+            router.client_continue(io, key);
+            // A tunnel that has received all data learns that its client has sent FIN.
+            let client = router.world.clients.all.get(key).filter(|client| client.ended);
+            if let Some(exchange) = client.and_then(Client::exchange) {
+                router.with_tunnel(io, exchange, |it, at| {
+                    if at.world.clients.has_ended(&it.ends) {
+                        it.handle_client_end(at);
+                    }
+                });
+            }
+        }
         DeferredWork::Begin(mut order) => begin(router, io, &mut order),
         DeferredWork::Inspect(job) => {
             let World { agenda, counted, .. } = &mut router.world;

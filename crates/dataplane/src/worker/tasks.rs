@@ -2,11 +2,14 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
+use weir_exchange::parts::pieces::Pieces;
 
 use super::agenda::{Due, Task};
-use super::client::http2_memory;
+use super::client::pending::Begins;
 use super::member::stream_event::StreamEvent;
 use super::router::Router;
+use super::state::client_end::ClientEnd;
+use super::world::World;
 use super::{Worker, subrequests, sweeps};
 
 impl Worker {
@@ -63,11 +66,16 @@ fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
         Task::PassRequest(key) => {
             router.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
         }
-        Task::BeginRequests(key) => router.begin_requests(io, key),
-        Task::SendHead(key) => router.send_head(io, key),
-        Task::SendResponses(key) => router.streams_opened(io, key),
+        Task::BeginRequests(key) => router.begin_pending(io, key, Begins::AtEndOfRead),
+        Task::SendHead(key) => router.with(io, key, |it, at| {
+            // A client may wait for a response before it continues.
+            if !it.request.is_sent() && it.ends.phase.connection().is_some() {
+                it.client_data(at, (b"", &Pieces::whole(0)), End::No);
+            }
+        }),
+        Task::SendResponses(key) => router.send_waiting(io, key, None),
         Task::BeginMoreRequests(key) => {
-            router.begin_more_requests(io, key);
+            router.begin_pending(io, key, Begins::InNextTurn);
             router.run_due(io, Due::EndOfRead);
         }
         Task::ServeWaiting => router.serve_waiting(io),
@@ -77,7 +85,21 @@ fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
         Task::ResumeInspections => subrequests::resume_inspections(router, io),
         Task::DoChores | Task::EndClients => debug_assert!(false, "the worker does these"),
         Task::FlushMember(key) => router.world.members.flush(io, key),
-        Task::FlushClient(key) => router.edge(io).flush_client(key),
-        Task::BoundMemory => http2_memory::heed(router, io),
+        Task::FlushClient(key) => {
+            if router.world.clients.flush_at_end_of_turn((io, &mut router.world.agenda), key) {
+                router.edge(io).end_client(key, ClientEnd::ORDERLY);
+            }
+        }
+        Task::BoundMemory => {
+            let World { clients, agenda, .. } = &mut router.world;
+            let Some(holders) = clients.over_budget(agenda, io.now_ms()) else { return };
+            for (is_still, key) in holders {
+                if !router.world.clients.http2_memory.ends(is_still) {
+                    break;
+                }
+                router.client_event(io, key, |it| it.client.holds_too_much());
+            }
+            router.world.clients.http2_memory.end_look(io.now_ms());
+        }
     }
 }

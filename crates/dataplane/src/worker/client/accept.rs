@@ -14,13 +14,14 @@ use weir_exchange::termination::Termination;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
-use crate::worker::client::gate;
-use crate::worker::client::own_response::OwnBytes;
-use crate::worker::edge::WorkerEdge;
-use crate::worker::router::Router;
+use crate::worker::client::handler::ClientHandler;
+use crate::worker::client::steps::ClientStep;
+use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::state::client::{Client, Special};
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
+use crate::worker::world::World;
 
 /// Whether the peer is a trusted proxy, so that the connection must begin with a PROXY header.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
@@ -34,22 +35,22 @@ fn first_timeout_ms(server: &LocalServer) -> u64 {
     relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms)
 }
 
-impl Router {
-    /// Sets up an accepted connection, unless a limit or a policy refuses it.
+impl World {
+    /// Sets up an accepted connection. Returns its key and what is to be done: it ends if a limit or a policy refuses it.
     pub fn accept_client(
         &mut self,
         io: &mut EventLoop,
         listener: ListenerKey,
         socket: Descriptor,
         peer: Option<SocketAddr>,
-    ) -> Result<(), Errno> {
-        let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
+    ) -> Result<Option<(ClientKey, ClientStep)>, Errno> {
+        let Some(listener) = self.listeners.get(listener) else { return Ok(None) };
         let (server, destination) = (Rc::clone(&listener.server), listener.address.clone());
-        let token = io.add(socket, Owner::Client(owner_key(self.world.clients.all.next_key())))?;
+        let token = io.add(socket, Owner::Client(owner_key(self.clients.all.next_key())))?;
         let counters = &server.counters;
         counters.connections_accepted.add(1);
-        self.world.counted.connections.add(1);
-        let before = server.live.connection_opened(self.world.id);
+        self.counted.connections.add(1);
+        let before = server.live.connection_opened(self.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);
         let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
@@ -63,17 +64,16 @@ impl Router {
             _ => Some(ConnectionPlaces::default()),
         };
         let is_limited = is_above_rate || held.is_none();
-        let key = self.world.clients.all.insert(Client {
+        let key = self.clients.all.insert(Client {
             token,
             peer,
             server: Rc::clone(&server),
-            generation: self.world.table.generation,
+            generation: self.table.generation,
             destination,
             leave_by_ms: None,
             counted: !refused && !is_limited,
             held: held.unwrap_or_default(),
             proxied: None,
-            awaits_proxy: expects_proxy_header(&server, peer),
             tls: None,
             handshake: HandshakePlace::take(&server),
             special: Special::default(),
@@ -81,83 +81,79 @@ impl Router {
             hello_bytes: 0,
             stage: Stage::first(&server),
             ended: false,
-            http1: Http1::new(server.http.http2 && server.tls.is_none()),
+            http1: Http1::new(
+                expects_proxy_header(&server, peer),
+                server.http.http2 && server.tls.is_none(),
+            ),
             http2: None,
         });
+        let handler = self.client_handler(io, key);
+        let admitted = handler.map_or(Ok(()), |mut it| it.admit((refused, is_limited)));
+        if let Err(how) = admitted {
+            return Ok(Some((key, ClientStep::End(how))));
+        }
+        let tls = server.settings().tls.as_ref();
+        let timeout_ms = tls.map_or(first_timeout_ms(&server), |tls| tls.handshake_timeout_ms);
+        io.set_deadline(token, io.now_ms() + timeout_ms);
+        let reads_preface = Stage::first(&server) == Stage::Preface;
+        let step = if reads_preface { ClientStep::ReadPreface } else { ClientStep::Nothing };
+        Ok(Some((key, step)))
+    }
+}
+
+impl ClientHandler<'_> {
+    /// Whether a new client is admitted; an error: the connection ends. `refused`: the virtual server has the maximum number of
+    /// connections. `is_limited`: another limit is reached.
+    fn admit(&mut self, (refused, is_limited): (bool, bool)) -> Result<(), ClientEnd> {
+        let server = Rc::clone(&self.client.server);
         if is_limited {
-            counters.connections_limited.add(1);
-            server.live.connection_closed(self.world.id);
-            self.edge(io).close_client(key);
-            return Ok(());
+            server.counters.connections_limited.add(1);
+            server.live.connection_closed(self.worker);
+            return Err(ClientEnd::Close);
         }
         if refused {
-            self.edge(io).turn_away(key, &server);
-            return Ok(());
+            server.counters.connections_refused.add(1);
+            server.live.connection_closed(self.worker);
+            return Err(match server.is_tcp {
+                true => self.refuse_relay(Termination::ConnectionLimit),
+                false => {
+                    self.refuse(503, Termination::ConnectionLimit, None, RefusalFacts::default())
+                }
+            });
         }
-        if server.gate.is_some() && !gate::admits_connection(&mut self.edge(io), key) {
-            return Ok(());
+        if server.gate.is_some() {
+            self.pass_gate(None)?;
         }
-        let mut timeout_ms = first_timeout_ms(&server);
-        if let Some(tls) = &server.settings().tls {
-            if self.world.clients.all.get(key).is_some_and(|client| client.handshake.is_none()) {
-                counters.handshakes_limited.add(1);
-                self.edge(io).close_client(key);
-                return Ok(());
-            }
-            timeout_ms = tls.handshake_timeout_ms;
-        }
-        io.set_deadline(token, io.now_ms() + timeout_ms);
-        if self.world.clients.all.get(key).is_some_and(|client| client.stage == Stage::Preface) {
-            // Most relays select the pool without any bytes of the client.
-            self.client_input(io, key, b"");
+        if server.settings().tls.is_some() && self.client.handshake.is_none() {
+            server.counters.handshakes_limited.add(1);
+            return Err(ClientEnd::Close);
         }
         Ok(())
     }
 
-    /// Parses the PROXY header, and returns its length. `None`: more bytes are needed, or the connection ends.
-    pub fn proxy_header(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        input: &[u8],
-    ) -> Option<usize> {
-        let client = self.world.clients.all.get_mut(key)?;
+    /// Reads the PROXY header, and returns its length; `None`: more bytes are needed; an error: the connection ends.
+    pub fn read_proxy_header(&mut self, input: &[u8]) -> Result<Option<usize>, ClientEnd> {
         match proxy_protocol::parse(input) {
-            Ok(proxy_protocol::ParsedHeader::Partial) => {
-                // The header is short, so it is parsed again together with the next bytes.
-                None
-            }
+            // The header is short, so it is parsed again together with the next bytes.
+            Ok(proxy_protocol::ParsedHeader::Partial) => Ok(None),
             Ok(proxy_protocol::ParsedHeader::Complete { length, header }) => {
-                client.awaits_proxy = false;
+                self.client.http1.awaits_proxy = false;
                 if let ProxyHeader::Proxied(proxied) = header {
-                    client.proxied = Some(proxied.source);
+                    self.client.proxied = Some(proxied.source);
                 }
-                gate::admits_connection(&mut self.edge(io), key).then_some(length)
+                self.pass_gate(None)?;
+                Ok(Some(length))
+            }
+            Err(_) if self.client.server.is_tcp => {
+                Err(self.refuse_relay(Termination::ClientMalformed))
             }
             Err(_) => {
-                if client.server.is_tcp {
-                    self.edge(io).refuse_relay(key, Termination::ClientMalformed);
-                    return None;
-                }
                 // No response is sent: a client that does not send the configured header could not understand one.
-                client.server.counters.requests_malformed.add(1);
-                let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
-                self.edge(io).log_without_request(key, b"", sent, why);
-                self.edge(io).close_client(key);
-                None
+                self.client.server.counters.requests_malformed.add(1);
+                let why = Termination::ClientMalformed;
+                self.log.connection(self.client, self.io.clock(), b"", why);
+                Err(ClientEnd::Close)
             }
-        }
-    }
-}
-
-impl WorkerEdge<'_> {
-    /// Refuses a client because the virtual server has the maximum number of connections.
-    fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
-        server.counters.connections_refused.add(1);
-        server.live.connection_closed(self.world.id);
-        match server.is_tcp {
-            true => self.refuse_relay(key, Termination::ConnectionLimit),
-            false => self.refuse(key, 503, Termination::ConnectionLimit),
         }
     }
 }

@@ -8,11 +8,10 @@
 //! | GET, HEAD, OPTIONS, TRACE | served at once, with `Early-Data: 1` for the member |
 //! | another method, or a change of protocol | waits until the handshake is complete |
 
-use weir_event_loop::EventLoop;
-use weir_exchange::arena::ClientKey;
 use weir_http::message::{Method, RequestHead};
 
-use crate::worker::router::Router;
+use crate::worker::client::steps::ClientStep;
+use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 
 /// Whether a request must wait until the client's handshake is complete.
@@ -23,13 +22,13 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
     is_early && (!is_safe || head.upgrade.is_some())
 }
 
-impl Router {
-    /// Handles the completed handshake of a client that has sent early data: waiting requests continue.
-    pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        client.special.is_early = false;
-        if matches!(client.stage, Stage::Idle | Stage::Head) {
-            self.client_next(io, key);
+impl Client {
+    /// The handshake of a client that has sent early data is complete: waiting requests continue.
+    pub fn confirmed(&mut self) -> ClientStep {
+        self.special.is_early = false;
+        match self.stage {
+            Stage::Idle | Stage::Head => ClientStep::Next,
+            _ => ClientStep::Nothing,
         }
     }
 }

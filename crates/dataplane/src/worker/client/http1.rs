@@ -10,8 +10,11 @@ use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::{Transaction, trailers};
 
 use crate::worker::client::early_data;
+use crate::worker::client::handler::ClientHandler;
+use crate::worker::client::steps::ClientStep;
 use crate::worker::router::Router;
 use crate::worker::state::client::Client;
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::DrainDeadlines;
 
@@ -21,29 +24,44 @@ enum Used {
     Some(usize),
     /// So many bytes. The rest waits for an event.
     Last(usize),
+    /// Nothing more is used: the connection ends.
+    End(ClientEnd),
+}
+
+impl Client {
+    /// What becomes of an HTTP/1 connection after the response of its exchange was queued. `draining`: the deadlines of the process, if
+    /// it drains.
+    #[inline]
+    pub fn answered(
+        &self,
+        io: &mut EventLoop,
+        KeepAliveFacts { keep_alive, request_done, client_closes }: KeepAliveFacts,
+        draining: Option<DrainDeadlines>,
+    ) -> ClientStep {
+        let must_leave = draining.is_some() && !DrainDeadlines::spares_idle(draining);
+        if keep_alive && (must_leave || self.leave_by_ms.is_some()) {
+            return ClientStep::End(ClientEnd::ORDERLY);
+        }
+        if !keep_alive {
+            // A client that has announced its last request expects the close. Any other client may still be sending.
+            let clean = request_done && client_closes && !self.has_input();
+            return ClientStep::End(ClientEnd::Orderly { may_send: !clean });
+        }
+        io.set_deadline(self.token, io.now_ms() + self.server.http.idle_timeout_ms);
+        match self.http1.is_working() {
+            true => ClientStep::Nothing,
+            false => ClientStep::Next,
+        }
+    }
 }
 
 impl Router {
-    /// Continues with a client: processes stored input, and passes the client's FIN to a tunnel that has received all data.
-    pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
-        if self.world.clients.all.get(key).is_some_and(Client::has_input) {
-            self.client_continue(io, key);
-        }
-        let Some(client) = self.world.clients.all.get(key).filter(|client| client.ended) else {
-            return;
-        };
-        if let Some(exchange) = client.exchange() {
-            self.with_tunnel(io, exchange, |it, at| {
-                if at.world.clients.has_ended(&it.ends) {
-                    it.handle_client_end(at);
-                }
-            });
-        }
-    }
-
     /// Processes the stored input.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.all.get_mut(key) else { return };
+        if !client.has_input() {
+            return;
+        }
         let input = client.http1.take_input();
         let consumed = self.client_input(io, key, &input);
         let unused = match self.world.clients.all.get_mut(key) {
@@ -55,24 +73,34 @@ impl Router {
 
     /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
-        let mut at = 0;
+        let (mut at, is_draining) = (0, self.world.is_draining());
         while let Some(client) = self.world.clients.all.get_mut(key) {
             client.http1.begin_work();
             let rest = &input[at..];
             let used = match client.stage {
                 Stage::Leaving => Used::Last(rest.len()),
                 Stage::Preface | Stage::Hello | Stage::Idle | Stage::Head
-                    if client.awaits_proxy =>
+                    if client.http1.awaits_proxy =>
                 {
-                    self.proxy_header(io, key, rest).map_or(Used::Last(0), Used::Some)
+                    let handler = self.world.client_handler(io, key);
+                    let read = handler.map_or(Ok(None), |mut it| it.read_proxy_header(rest));
+                    read.map_or_else(Used::End, |it| it.map_or(Used::Last(0), Used::Some))
                 }
-                Stage::Preface => match self.relay_preface(io, key, rest) {
-                    true => Used::Some(0),
-                    false => Used::Last(0),
-                },
-                Stage::Hello => match self.client_hello(io, key, rest) {
-                    true => Used::Last(rest.len()),
-                    false => Used::Last(0),
+                Stage::Preface => {
+                    self.world.refresh_server(key);
+                    let handler = self.world.client_handler(io, key);
+                    match handler.and_then(|mut it| it.read_preface(rest)) {
+                        Some(step) => {
+                            self.client_step(io, key, step);
+                            Used::Some(0)
+                        }
+                        None => Used::Last(0),
+                    }
+                }
+                Stage::Hello => match self.edge(io).client_hello(key, rest) {
+                    Ok(true) => Used::Last(rest.len()),
+                    Ok(false) => Used::Last(0),
+                    Err(how) => Used::End(how),
                 },
                 Stage::Handshake => Used::Last(0),
                 Stage::Streams => {
@@ -84,7 +112,7 @@ impl Router {
                     match client.http1.first_bytes(rest) {
                         FirstBytes::Request => Used::Some(0),
                         FirstBytes::Preface => {
-                            self.edge(io).begin_http2(key);
+                            client.begin_http2((io, &mut self.world.agenda), key, is_draining);
                             Used::Some(0)
                         }
                         FirstBytes::More => {
@@ -102,6 +130,11 @@ impl Router {
                     at += bytes;
                     break;
                 }
+                Used::End(how) => {
+                    self.edge(io).end_client(key, how);
+                    at = input.len();
+                    break;
+                }
             }
         }
         if let Some(client) = self.world.clients.all.get_mut(key) {
@@ -114,8 +147,7 @@ impl Router {
     fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Used {
         let Some(client) = self.world.client_at_request(key) else { return Used::Last(0) };
         if client.server.is_tcp {
-            self.edge(io).leave(key, true);
-            return Used::Last(input.len());
+            return Used::End(ClientEnd::ORDERLY);
         }
         // A client that has not received its responses gets no further ones.
         if io.sockets.queued(client.token) > 0 {
@@ -145,8 +177,9 @@ impl Router {
                 Used::Last(0)
             }
             HeadEvent::Malformed(error) => {
-                self.edge(io).refuse_malformed(key, error, (&head, input));
-                Used::Last(0)
+                let handler = self.world.client_handler(io, key);
+                let refuse = |mut it: ClientHandler<'_>| it.refuse_malformed(error, &head, input);
+                handler.map_or(Used::Last(0), |it| Used::End(refuse(it)))
             }
         };
         self.inbox.request_head = Some(head);
@@ -200,33 +233,6 @@ impl Router {
         }
     }
 
-    /// Continues with the connection after the response of an exchange was queued.
-    pub fn response_ended(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        KeepAliveFacts { keep_alive, request_done, client_closes }: KeepAliveFacts,
-    ) {
-        let Some(client) = self.world.clients.all.get(key) else {
-            return;
-        };
-        let must_leave =
-            self.world.is_draining() && !DrainDeadlines::spares_idle(self.world.draining);
-        if keep_alive && (must_leave || client.leave_by_ms.is_some()) {
-            return self.edge(io).leave(key, true);
-        }
-        if !keep_alive {
-            // A client that has announced its last request expects the close. Any other client may still be sending.
-            let clean = request_done && client_closes && !client.has_input();
-            return self.edge(io).leave(key, !clean);
-        }
-        let timeout_ms = client.server.http.idle_timeout_ms;
-        io.set_deadline(client.token, io.now_ms() + timeout_ms);
-        if !client.http1.is_working() {
-            self.client_next(io, key);
-        }
-    }
-
     /// Continues with a connection between requests: begins the next request if it has arrived, or ends the connection.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.all.get(key) else { return };
@@ -236,12 +242,8 @@ impl Router {
         if client.is_waiting() {
             return io.sockets.resume(client.token);
         }
-        if client.has_input() {
-            self.client_continue(io, key);
-        }
-        let Some(client) = self.world.clients.all.get(key) else {
-            return;
-        };
+        self.client_continue(io, key);
+        let Some(client) = self.world.clients.all.get(key) else { return };
         let token = client.token;
         if let Stage::Exchange(exchange) = client.stage
             && !client.has_input()
@@ -279,7 +281,7 @@ impl Router {
             return;
         }
         if client.ended {
-            self.edge(io).leave(key, false);
+            self.edge(io).end_client(key, ClientEnd::Orderly { may_send: false });
         } else {
             io.sockets.resume(client.token);
         }

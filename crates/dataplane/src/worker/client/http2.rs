@@ -1,58 +1,32 @@
-//! Clients with HTTP/2: the frames of a connection become exchanges, one per stream.
+//! Clients with HTTP/2: the events of a connection go to exchanges, one per stream.
 //!
 //! Responses are in [`crate::worker::client::stream`].
 
-use weir_connection::client::http2::{Http2, LAST_STREAMS_MS};
-use weir_connection::frames::exchange_of;
+use weir_connection::client::http2::{Due as DueOnConnection, Http2Event};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::end::End;
-use weir_exchange::parts::pieces::Pieces;
-use weir_exchange::parts::stream_end::StreamEnd;
-use weir_exchange::parts::transaction_ends::TransactionEnds;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::{Transaction, trailers};
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
-use weir_http::h2::{
-    ConnectionError, Event, Flood, HeadersKind, Misbehaviour, Priority, ReceiveResult, ResetBy,
-};
-use weir_http::message::RequestHead;
+use weir_http::h2::{ConnectionError, Flood, Misbehaviour, ResetBy};
 
-use crate::worker::agenda::{Agenda, Due, Task};
-use crate::worker::client::own_response::{OwnBytes, RefusalFacts};
-use crate::worker::edge::WorkerEdge;
+use crate::worker::agenda::{Due, Task};
+use crate::worker::client::handler::ClientHandler;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::pending::{AddedRequest, Begins};
+use crate::worker::client::steps::ClientStep;
+use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::router::Router;
 use crate::worker::small_frames::RestOfRead;
-use crate::worker::state::clients::Clients;
+use crate::worker::state::client::Client;
+use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::stage::Stage;
-use crate::worker::wire::Socket;
 use crate::worker::world::World;
 
-/// A client is paused when more bytes than this are queued for it, because further requests would add to them.
-const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
-
-/// The payload of the ping that follows the first GOAWAY.
-const END_PING: [u8; 8] = *b"weir end";
-
-impl WorkerEdge<'_> {
-    /// Begins HTTP/2 on a client's connection.
-    pub fn begin_http2(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        let server = &client.server;
-        server.counters.http2_connections.add(1);
-        client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
-        client.stage = Stage::Streams;
-        let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
-        let is_leaving = client.leave_by_ms.is_some();
-        self.io.clear_deadline(client.token);
-        self.world.clients.arm(self.io, key, until_ms);
-        self.world.clients.list_for_flush(&mut self.world.agenda, key);
-        if is_leaving || self.world.is_draining() {
-            self.world.clients.announce_end((self.io, &mut self.world.agenda), key);
-        }
-    }
-}
+/// The number of bytes that each stream sends in its turn, while several streams wait for the connection's window.
+const TURN_BYTES: usize = 16 * 1024;
 
 impl Router {
     /// Processes bytes of a client with HTTP/2.
@@ -65,19 +39,19 @@ impl Router {
                 break;
             };
             let rest = &input[at..];
-            match http2.frames.connection.receive(
-                rest,
-                io.now_ms(),
-                &mut block,
-                &mut http2.frames.out,
-            ) {
-                Ok(ReceiveResult { event: Event::NeedMore, .. }) => break,
-                Ok(ReceiveResult { consumed, event }) => {
+            match http2.received(rest, io.now_ms(), &mut block) {
+                Ok((_, Http2Event::More)) => break,
+                Ok((consumed, mut event)) => {
                     at += consumed;
+                    if let Some(place) = http2.begins_before(&event) {
+                        self.begin_pending_at(io, key, place);
+                        let Some(http2) = self.world.clients.http2_mut(key) else { break };
+                        event = http2.of_begun(event);
+                    }
                     self.http2_event(io, key, rest, event, &mut block);
                 }
                 Err(error) => {
-                    self.http2_failed(io, key, error);
+                    self.client_event(io, key, |it| it.http2_failed(error));
                     break;
                 }
             }
@@ -86,15 +60,11 @@ impl Router {
         self.run_due(io, Due::EndOfRead);
         let Some(client) = self.world.clients.all.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
-        if !http2.frames.connection.awaits_rest() {
-            http2.partial_since_ms = None;
-        } else if at > 0 || http2.partial_since_ms.is_none() {
-            // The incomplete frame began after the last complete event.
-            http2.partial_since_ms = Some(io.now_ms());
+        if http2.end_read(at > 0, io.now_ms()) {
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
-            self.world.clients.arm(io, key, until_ms);
+            client.arm(io, until_ms);
         }
-        self.world.clients.list_for_flush(&mut self.world.agenda, key);
+        client.list_for_flush(&mut self.world.agenda, key);
     }
 
     fn http2_event(
@@ -102,99 +72,58 @@ impl Router {
         io: &mut EventLoop,
         key: ClientKey,
         input: &[u8],
-        event: Event,
+        event: Http2Event,
         block: &mut HeaderBlock,
     ) {
         match event {
-            Event::Headers { stream, kind: HeadersKind::Request, end_stream, .. } => {
-                self.stream_request(io, key, stream, end_stream, block);
-            }
-            Event::Headers { stream, tag, .. } => {
-                self.stream_trailers(io, key, (stream, tag), block)
-            }
-            Event::Data { stream, tag, start, end, end_stream } => {
-                let data = &input[start..end];
-                match self.begun_exchange(io, key, (stream, tag)) {
-                    Some(exchange) => {
-                        let stream_end = if end_stream { End::Data } else { End::No };
-                        let behind = RestOfRead::of(input, end);
-                        self.with_any(io, exchange, |it, at| {
-                            at.join_request_data(it, data, stream_end, behind)
-                        });
-                    }
-                    None => {
-                        let World { clients, agenda, .. } = &mut self.world;
-                        clients.release(agenda, key, stream, data.len() as u32);
-                    }
+            Http2Event::Request { stream, is_whole } => {
+                match self.world.add_request(io, key, (stream, is_whole), block) {
+                    AddedRequest::Waits | AddedRequest::Answered => {}
+                    AddedRequest::Full => self.begin_pending(io, key, Begins::AtOnce),
+                    AddedRequest::Malformed => self.refuse_stream(io, key, stream),
                 }
             }
-            Event::RequestCut { tag, .. } => {
-                if let Some(exchange) = exchange_of(tag) {
+            Http2Event::Trailers { stream, exchange } => {
+                if let Some(exchange) = exchange {
+                    self.stream_trailers(io, key, (stream, exchange), block);
+                }
+            }
+            Http2Event::Data { stream, exchange, start, end, is_end } => {
+                let data = &input[start..end];
+                if let Some(exchange) = exchange {
+                    let stream_end = if is_end { End::Data } else { End::No };
+                    let behind = RestOfRead::of(input, end);
+                    self.with_any(io, exchange, |it, at| {
+                        at.join_request_data(it, data, stream_end, behind)
+                    });
+                } else if let Some(client) = self.world.clients.all.get_mut(key)
+                    && let Some(http2) = &mut client.http2
+                    && http2.release(stream, data.len() as u32)
+                {
+                    client.list_for_flush(&mut self.world.agenda, key);
+                }
+            }
+            Http2Event::Cut(exchange) => {
+                if let Some(exchange) = exchange {
                     self.with_any(io, exchange, |it, at| it.client_cut(at));
                 }
             }
-            Event::StreamReset { tag, by, .. } => {
+            Http2Event::Reset { exchange, by } => {
+                let Some(client) = self.world.clients.all.get(key) else { return };
                 let why = match by {
                     ResetBy::Peer => Termination::ClientAbort,
-                    ResetBy::Us => Termination::ClientMalformed,
+                    ResetBy::Us => {
+                        client.server.counters.requests_malformed.add(1);
+                        Termination::ClientMalformed
+                    }
                 };
-                let Some(client) = self.world.clients.all.get(key) else { return };
-                let counters = &client.server.counters;
-                counters.requests_malformed.add(u64::from(by == ResetBy::Us));
-                if let Some(exchange) = exchange_of(tag) {
+                if let Some(exchange) = exchange {
                     self.with_any(io, exchange, |it, at| it.abandon(at, why));
                 }
             }
-            Event::WindowOpened { stream: Some(stream) } => {
-                if let Some(exchange) = self.world.clients.exchange_on_stream(key, stream) {
-                    while self.send_waiting_data(io, exchange, usize::MAX) {}
-                }
-            }
-            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
-                let http2 = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut());
-                if http2.is_some_and(|http2| http2.note_opened()) {
-                    self.world.agenda.add(Task::SendResponses(key));
-                }
-            }
-            Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
-            Event::Pong { .. } => {
-                let http2 = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut());
-                if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
-                    http2.end();
-                }
-            }
-            Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
-        }
-    }
-
-    /// Assigns an exchange to its stream.
-    pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
-        let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
-            return;
-        };
-        let Some(stream) = exchange.ends.caller.stream() else { return };
-        let client = self.world.clients.all.find_mut(exchange.ends.caller.client());
-        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
-        let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
-        if let Some(priority) = priority {
-            stream.priority = Priority::parse(priority.value.of(input));
-        }
-        stream.head_bytes += http2.held.count_head(input);
-        http2.frames.connection.set_tag(stream.out.id, key.to_bits());
-        if !head.framing.is_empty() {
-            self.world.agenda.add(Task::SendHead(key));
-        }
-    }
-}
-
-impl Router {
-    /// Sets the priority of a response to the one that the client requests.
-    pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
-        if let Some(transaction) = self.exchanges.get(exchange)
-            && let Some(stream) = self.world.clients.stream_mut(transaction.ends())
-        {
-            stream.priority = priority;
+            Http2Event::StreamOpened(exchange) => self.send_waiting(io, key, Some(exchange)),
+            Http2Event::Opened => self.world.agenda.add(Task::SendResponses(key)),
+            Http2Event::Nothing | Http2Event::More => {}
         }
     }
 
@@ -203,19 +132,22 @@ impl Router {
         let Some(client) = self.world.clients.all.get_mut(key) else { return };
         client.server.counters.requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
-        let tag = http2.frames.connection.tag(stream);
-        let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
-        match tag.and_then(exchange_of) {
+        let exchange = http2.exchange_on(stream);
+        let refused = http2.refuse_stream(stream);
+        match exchange {
             Some(exchange) => {
                 self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
             }
             None => {
-                let (about, sent) = (RefusalFacts::default(), OwnBytes::default());
-                self.edge(io).log_refused(key, about, 0, sent, Termination::ClientMalformed);
+                if let Some(mut client) = self.world.client_handler(io, key) {
+                    let (about, sent) = (RefusalFacts::default(), OwnBytes::default());
+                    let (clock, why) = (client.io.clock(), Termination::ClientMalformed);
+                    client.log.request(client.client, clock, about, (0, sent), why);
+                }
             }
         }
         if let Err(error) = refused {
-            self.http2_failed(io, key, error);
+            self.client_event(io, key, |it| it.http2_failed(error));
         }
     }
 
@@ -224,383 +156,156 @@ impl Router {
         &mut self,
         io: &mut EventLoop,
         key: ClientKey,
-        (stream, tag): (u32, u64),
+        (stream, exchange): (u32, ExchangeKey),
         block: &HeaderBlock,
     ) {
-        let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
-        let its = match self.exchanges.get(exchange) {
-            Some(Transaction::Http(its)) if !its.request.awaits_tunnel(&its.ends.phase) => its,
+        let read = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(its)) if !its.request.awaits_tunnel(&its.ends.phase) => {
+                let fields = &mut self.inbox.trailers;
+                Some(read_trailers(block, trailers::of_request(&its.ends), fields))
+            }
             // A tunnel carries only DATA frames (RFC 9113 section 8.5).
-            Some(_) => return self.refuse_trailers(io, key, stream, exchange),
+            Some(_) => None,
             None => return,
         };
-        let mut fields = std::mem::take(&mut self.inbox.trailers);
-        let read = read_trailers(block, trailers::of_request(&its.ends), &mut fields);
-        if read.is_ok() {
-            self.world.clients.count_trailers(&its.ends, block.text());
-            let end = End::Trailers(&fields, block.text());
-            self.with_any(io, exchange, |it, at| {
-                at.join_request_data(it, b"", end, RestOfRead::Nothing)
-            });
-        }
-        self.inbox.trailers = fields;
         match read {
-            Ok(()) => {}
-            Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
-            Err(ReadError::Refused(_)) => {
+            Some(Ok(())) => {
+                let fields = std::mem::take(&mut self.inbox.trailers);
+                self.with_any(io, exchange, |it, at| {
+                    if let Some((_, client, stream)) = at.world.clients.with_stream_mut(it.ends()) {
+                        let http2 = client.http2.iter_mut();
+                        http2.for_each(|http2| http2.count_trailers(stream, block.text()));
+                    }
+                    let end = End::Trailers(&fields, block.text());
+                    at.join_request_data(it, b"", end, RestOfRead::Nothing)
+                });
+                self.inbox.trailers = fields;
+            }
+            None | Some(Err(ReadError::Malformed(_))) => {
+                self.refuse_stream(io, key, stream);
+                // If the trailers end the stream, it may be closed already.
+                let http2 = self.world.clients.http2_mut(key);
+                let its = http2.and_then(|http2| http2.streams.of_exchange_mut(exchange));
+                if its.is_some_and(|its| its.out.id == stream) {
+                    let why = Termination::ClientMalformed;
+                    self.with_any(io, exchange, |it, at| it.abandon(at, why));
+                }
+            }
+            Some(Err(ReadError::Refused(_))) => {
                 let Some(client) = self.world.clients.all.get(key) else { return };
-                let counters = &client.server.counters;
-                counters.requests_malformed.add(1);
+                client.server.counters.requests_malformed.add(1);
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
         }
     }
 
-    fn refuse_trailers(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        stream: u32,
-        exchange: ExchangeKey,
-    ) {
-        // If the trailers end the stream, it may be closed already.
-        self.refuse_stream(io, key, stream);
-        if self.is_on_stream(exchange, key, stream) {
-            self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
-        }
-    }
-
-    fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
-        let ends = self.exchanges.get(exchange).map(Transaction::ends);
-        let ends = ends.filter(|ends| ends.caller.client() == Some(client));
-        ends.and_then(|ends| self.world.clients.stream(ends)).is_some_and(|it| it.out.id == stream)
-    }
-}
-
-impl Clients {
-    /// Returns flow-control window to a client for processed bytes.
-    pub fn release(&mut self, agenda: &mut Agenda, key: ClientKey, stream: u32, bytes: u32) {
-        let client = self.all.get_mut(key);
-        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-            && bytes > 0
-        {
-            http2.frames.connection.release(stream, bytes, &mut http2.frames.out);
-            self.list_for_flush(agenda, key);
-        }
-    }
-}
-
-impl Router {
-    /// Sends the head of a request whose body has not begun, because a client may wait for a response before it continues.
-    pub fn send_head(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let exchange = self.exchanges.get(key).and_then(Transaction::http);
-        if exchange.is_some_and(|it| !it.request.is_sent() && it.ends.phase.connection().is_some())
-        {
-            self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
-        }
-    }
-
-    /// Ends a connection after a protocol error or a flood. GOAWAY is already queued.
-    fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        let counters = &client.server.counters;
-        let (counter, termination) = match error {
-            ConnectionError::Misbehaved(_) => {
-                (&counters.http2_errors, Termination::ClientMalformed)
-            }
-            ConnectionError::Flooded(flood) => {
-                let counter = match flood {
-                    Flood::Resets
-                    | Flood::StreamErrors
-                    | Flood::ClosedStreams
-                    | Flood::RefusedStreams => &counters.http2_floods_streams,
-                    Flood::Settings
-                    | Flood::Pings
-                    | Flood::Priorities
-                    | Flood::WindowUpdates
-                    | Flood::EmptyData
-                    | Flood::TinyData => &counters.http2_floods_frames,
-                    Flood::InterimResponses
-                    | Flood::Continuations
-                    | Flood::HeaderBlock
-                    | Flood::HeaderList => &counters.http2_floods_headers,
-                };
-                (counter, Termination::ClientFlood)
-            }
-        };
-        counter.add(1);
-        // Each exchange that ends here writes its own log line.
-        if self.abandon_streams(io, key, termination) == 0 {
-            self.edge(io).log_without_request(key, b"", OwnBytes::default(), termination);
-        }
-        let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
-        if is_stranger {
-            self.edge(io).close_client(key);
-        } else {
-            self.edge(io).leave(key, true);
-        }
-    }
-
-    /// Ends all exchanges of a connection; returns their number.
-    pub fn abandon_streams(
+    /// Ends a connection with all its exchanges. Each exchange writes its own log line.
+    pub fn end_streams(
         &mut self,
         io: &mut EventLoop,
         key: ClientKey,
         why: Termination,
-    ) -> usize {
-        let Some(http2) = self.world.clients.all.get(key).and_then(|it| it.http2.as_ref()) else {
-            return 0;
-        };
-        let exchanges = http2.streams.exchanges();
-        for exchange in &exchanges {
-            self.with_any(io, *exchange, |it, at| it.abandon(at, why));
-        }
-        exchanges.len()
-    }
-
-    /// Handles a lost client connection: ends its exchanges.
-    pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
-        self.abandon_streams(io, key, Termination::ClientAbort);
-        self.edge(io).close_client(key);
-    }
-}
-
-impl Clients {
-    /// Closes the stream of an ended exchange.
-    pub fn close_stream(
-        &mut self,
-        (io, agenda): (&mut EventLoop, &mut Agenda),
-        key: ClientKey,
-        (stream, unreleased): (u32, u32),
-        end: StreamEnd,
+        how: ClientEnd,
     ) {
-        let Some(client) = self.all.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        connection.release(stream, unreleased, out);
-        let ends_ms = match end {
-            StreamEnd::Answered(status) => {
-                connection.leave_answered(stream, status, io.now_ms(), out)
+        if let Some(http2) = self.world.clients.http2_mut(key) {
+            for exchange in http2.streams.exchanges() {
+                self.with_any(io, exchange, |it, at| it.abandon(at, why));
             }
-            StreamEnd::Broken(code) => {
-                connection.reset(stream, code, out);
-                None
-            }
-        };
-        let mut until_ms = ends_ms.unwrap_or(u64::MAX);
-        if http2.has_no_exchange() {
-            http2.idle_since_ms = io.now_ms();
-            until_ms = until_ms.min(io.now_ms() + client.server.http.idle_timeout_ms);
         }
-        self.arm(io, key, until_ms);
-        self.list_for_flush(agenda, key);
+        self.edge(io).end_client(key, how);
     }
 
-    /// Announces the end of a connection (GOAWAY). Open requests are still answered.
-    pub fn announce_end(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), key: ClientKey) {
-        let Some(http2) = self.all.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+    /// Sends waiting data after windows have opened: of one exchange, or of all of a connection. Streams of equal urgency take turns;
+    /// urgent ones are first.
+    pub fn send_waiting(&mut self, io: &mut EventLoop, key: ClientKey, only: Option<ExchangeKey>) {
+        // Returns whether more can be sent.
+        let mut send = |router: &mut Self, exchange: ExchangeKey, bytes_max: usize| {
+            router.with_any(io, exchange, |it, at| {
+                let World { clients, agenda, .. } = &mut *at.world;
+                let sent = clients.send_waiting_response((at.io, agenda), it.ends_mut(), bytes_max);
+                sent.is_some_and(|sent| it.client_let_out(at, &sent))
+            })
+        };
+        if let Some(exchange) = only {
+            while send(self, exchange, usize::MAX) {}
             return;
-        };
-        if http2.announced_ms.is_none() {
-            http2.announced_ms = Some(io.now_ms());
-            http2.frames.connection.announce_end(&mut http2.frames.out);
-            // A client that waits for nothing is not pinged: some (python-h2) take a PING behind GOAWAY for an error. It may open
-            // streams until the time is over.
-            if !http2.has_nothing() {
-                http2.frames.connection.ping(END_PING, &mut http2.frames.out);
-            }
-            self.arm(io, key, io.now_ms() + LAST_STREAMS_MS);
-            self.list_for_flush(agenda, key);
         }
-    }
-
-    /// Sets the timer of a connection to `at_ms`, unless it is set to an earlier time.
-    pub fn arm(&mut self, io: &mut EventLoop, key: ClientKey, at_ms: u64) {
-        let Some(client) = self.all.get_mut(key) else { return };
-        if let Some(http2) = &mut client.http2
-            && at_ms < http2.timer_ms
-            && client.stage == Stage::Streams
-        {
-            http2.timer_ms = at_ms;
-            io.set_deadline(client.token, at_ms);
+        let Some(http2) = self.world.clients.http2_mut(key) else { return };
+        let waiting = http2.waiting();
+        for alike in waiting.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
+            while !alike.is_empty() {
+                alike.retain(|&exchange| send(self, exchange, TURN_BYTES));
+            }
         }
     }
 }
 
-impl WorkerEdge<'_> {
-    /// Sends the queued frames of a connection at the end of a turn, or ends the connection if it is finished.
-    pub fn flush_client(&mut self, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        http2.is_listed = false;
-        if client.stage != Stage::Streams {
-            return;
+impl ClientHandler<'_> {
+    /// The timer of a connection with HTTP/2 has expired. Sets it to the next deadline of the connection.
+    pub fn http2_timed_out(&mut self) -> ClientStep {
+        if self.client.stops_taking(self.io) {
+            return ClientStep::EndStreams(Termination::ClientTimeout, ClientEnd::Reset);
         }
-        let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
-        if is_over {
-            self.leave(key, true);
-        } else {
-            self.world.clients.flush((self.io, &mut self.world.agenda), key);
+        let Some(http2) = &mut self.client.http2 else { return ClientStep::Nothing };
+        let (token, settings) = (self.client.token, &self.client.server.http);
+        let timeouts = (settings.header_timeout_ms, settings.idle_timeout_ms);
+        match http2.timed_out(self.io.now_ms(), timeouts, || self.io.sockets.has_arrived(token)) {
+            DueOnConnection::Partial => {
+                self.client.server.counters.header_timeouts.add(1);
+                self.end_http2(Termination::HeaderTimeout, ClientEnd::Goaway)
+            }
+            DueOnConnection::Idle => ClientStep::End(ClientEnd::ORDERLY),
+            DueOnConnection::Next(until_ms) => {
+                self.client.arm(self.io, until_ms);
+                ClientStep::CheckStreams
+            }
         }
+    }
+
+    /// The client has made an error of the protocol, or a flood. GOAWAY is already queued.
+    fn http2_failed(&mut self, error: ConnectionError) -> ClientStep {
+        let why = count_failure(self.client, error);
+        let how = match error {
+            ConnectionError::Misbehaved(Misbehaviour::Preface) => ClientEnd::Close,
+            _ => ClientEnd::ORDERLY,
+        };
+        self.end_http2(why, how)
+    }
+
+    /// Ends a connection with HTTP/2. Each exchange writes a log line; without any, the connection does.
+    fn end_http2(&mut self, why: Termination, how: ClientEnd) -> ClientStep {
+        if self.client.http2.as_ref().is_none_or(|http2| http2.has_no_exchange()) {
+            self.log.connection(self.client, self.io.clock(), b"", why);
+        }
+        ClientStep::EndStreams(why, how)
     }
 }
 
-impl Clients {
-    /// Sends the queued frames of a connection.
-    pub fn flush(&mut self, (io, agenda): (&mut EventLoop, &mut Agenda), key: ClientKey) {
-        let Some(client) = self.all.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        http2.frames.flush(&mut Socket::of(io, client.token));
-        self.bound_untaken_data(io, key);
-        let Some(client) = self.all.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        let held_bytes = (http2.held.bytes + io.sockets.queued(client.token)) as u64;
-        let bytes = held_bytes + http2.frames.connection.unreleased_bytes();
-        self.http2_memory.count(agenda, &mut http2.held, bytes);
-    }
-
-    /// Counts the trailers of a request: they may have to wait until its member can take them.
-    fn count_trailers(&mut self, ends: &TransactionEnds, text: &[u8]) {
-        let client = self.all.find_mut(ends.caller.client());
-        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-            && let Some(stream) = ends.caller.stream().and_then(|it| http2.streams.get_mut(it))
-        {
-            stream.head_bytes += http2.held.count_head(text);
+/// Counts the error of a connection. Returns the termination reason of its exchanges.
+fn count_failure(client: &Client, error: ConnectionError) -> Termination {
+    let counters = &client.server.counters;
+    let flood = match error {
+        ConnectionError::Misbehaved(_) => {
+            counters.http2_errors.add(1);
+            return Termination::ClientMalformed;
         }
-    }
-
-    /// Sets a deadline for a client with queued data, and pauses the client if the amount is large.
-    pub fn bound_untaken_data(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.all.get(key) else { return };
-        let queued = io.sockets.queued(client.token);
-        if queued > 0 {
-            let until_ms = io.now_ms() + client.server.http.body_timeout_ms;
-            if queued > UNTAKEN_BYTES_MAX {
-                io.sockets.pause(client.token);
-            }
-            self.arm(io, key, until_ms);
+        ConnectionError::Flooded(flood) => flood,
+    };
+    let counter = match flood {
+        Flood::Resets | Flood::StreamErrors | Flood::ClosedStreams | Flood::RefusedStreams => {
+            &counters.http2_floods_streams
         }
-    }
-}
-
-impl Router {
-    /// Continues the exchanges of a client after all queued data was sent.
-    pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let Some(client) = self.world.clients.all.get(key) else { return };
-        io.sockets.resume(client.token);
-        let now_ms = io.now_ms();
-        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            http2.held.note_drained(now_ms);
-            self.world.clients.list_for_flush(&mut self.world.agenda, key);
+        Flood::Settings
+        | Flood::Pings
+        | Flood::Priorities
+        | Flood::WindowUpdates
+        | Flood::EmptyData
+        | Flood::TinyData => &counters.http2_floods_frames,
+        Flood::InterimResponses | Flood::Continuations | Flood::HeaderBlock | Flood::HeaderList => {
+            &counters.http2_floods_headers
         }
-        self.streams_opened(io, key);
-        let http2 = self.world.clients.all.get(key).and_then(|client| client.http2.as_ref());
-        let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
-        for key in exchanges {
-            let Some(exchange) = self.exchanges.get(key) else { continue };
-            let is_waited_for =
-                exchange.ends().caller.stream().is_some() && exchange.ends().is_member_stopped;
-            let waits = is_waited_for || exchange.is_tunnel();
-            if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
-                self.with_any(io, key, |it, at| it.client_took(at));
-            }
-        }
-    }
-
-    /// Handles the timer of a connection: checks all its deadlines, and sets the timer to the next one.
-    pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
-        let now_ms = io.now_ms();
-        let Some(client) = self.world.clients.all.get_mut(key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        http2.timer_ms = u64::MAX;
-        let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
-        let settings = &server.http;
-        let counters = &server.counters;
-        if io.sockets.queued(token) > 0 {
-            let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
-            if until_ms <= now_ms {
-                counters.body_timeouts.add(1);
-                self.abandon_streams(io, key, Termination::ClientTimeout);
-                return self.edge(io).reset_client(key);
-            }
-            self.world.clients.arm(io, key, until_ms);
-        }
-        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
-        else {
-            return;
-        };
-        if let Some(since_ms) = http2.partial_since_ms {
-            let until_ms = since_ms + settings.header_timeout_ms;
-            if until_ms <= now_ms {
-                counters.header_timeouts.add(1);
-                return self.end_http2(io, key, Termination::HeaderTimeout);
-            }
-            self.world.clients.arm(io, key, until_ms);
-        }
-        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
-        else {
-            return;
-        };
-        let until_ms = http2.end_announced(now_ms).unwrap_or(u64::MAX);
-        self.world.clients.arm(io, key, until_ms);
-        let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut())
-        else {
-            return;
-        };
-        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        connection.end_unwanted(now_ms, out);
-        let mut until_ms = connection.unwanted_until_ms().unwrap_or(u64::MAX);
-        if http2.has_nothing() {
-            until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
-            if until_ms <= now_ms && io.sockets.has_arrived(token) {
-                // The arrived data is probably a request, which is served.
-                until_ms = now_ms + settings.header_timeout_ms;
-            } else if until_ms <= now_ms {
-                http2.end();
-                return self.edge(io).leave(key, true);
-            }
-        }
-        let exchanges = http2.streams.exchanges();
-        self.world.clients.arm(io, key, until_ms);
-        for exchange in exchanges {
-            if !self.exchanges.contains(exchange) {
-                continue;
-            }
-            if self.stream_deadline_ms(exchange) <= now_ms {
-                self.with_any(io, exchange, |it, at| it.client_timed_out(at));
-            }
-            if self.exchanges.contains(exchange) {
-                let until_ms = self.stream_deadline_ms(exchange);
-                self.world.clients.arm(io, key, until_ms);
-            }
-        }
-        self.world.clients.list_for_flush(&mut self.world.agenda, key);
-    }
-
-    fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
-        let transaction = self.exchanges.get(exchange);
-        let stream = transaction.and_then(|it| self.world.clients.stream(it.ends()));
-        stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
-    }
-
-    /// Ends a connection immediately, because the process stops.
-    pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
-        self.abandon_streams(io, key, Termination::Stopped);
-        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            http2.end();
-        }
-        self.world.clients.flush((io, &mut self.world.agenda), key);
-        self.edge(io).close_client(key);
-    }
-
-    /// Ends a connection with GOAWAY. `why`: the termination reason for the log.
-    pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
-        if self.abandon_streams(io, key, why) == 0 {
-            self.edge(io).log_without_request(key, b"", OwnBytes::default(), why);
-        }
-        if let Some(http2) = self.world.clients.all.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            http2.end();
-        }
-        self.edge(io).leave(key, true);
-    }
+    };
+    counter.add(1);
+    Termination::ClientFlood
 }

@@ -11,10 +11,12 @@ use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::account::LogOutput;
 use weir_exchange::parts::arrival::{Arrival, Registration, RequestOrigin};
 use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::stages;
 use weir_http::message::RequestHead;
 use weir_telemetry::records::recorder::RequestStart;
 
+use crate::worker::agenda::Task;
 use crate::worker::client::bound_connections;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
@@ -70,14 +72,16 @@ impl Router {
                 client.stage = Stage::Exchange(exchange);
             }
             if !verdict.is_usual {
-                if verdict.is_handed_over {
-                    take_body_limit(self, key, exchange, head);
-                }
                 let exchange = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut);
-                exchange.into_iter().for_each(|it| bound_connections::prefer(it, &self.world, key));
+                exchange.into_iter().for_each(|it| self.world.begun_unusually(key, it, head));
             }
         } else {
-            self.take_to_stream(exchange, head, input);
+            if let (Some(http2), Some(stream)) = (self.world.clients.http2_mut(key), on_stream) {
+                http2.begin_exchange(stream, exchange, head, input);
+                if !head.framing.is_empty() {
+                    self.world.agenda.add(Task::SendHead(exchange));
+                }
+            }
         }
         self.with(io, exchange, |it, at| it.enter(at, head, verdict));
     }
@@ -106,17 +110,18 @@ fn begin_record(
     LogOutput::of(world.log.format(), is_recorded)
 }
 
-/// Applies the body size limit of the virtual server to which the request was handed over.
-#[cold]
-#[inline(never)]
-fn take_body_limit(router: &mut Router, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
-    let exchange = router.exchanges.get(exchange).and_then(Transaction::http);
-    if let (Some(exchange), Some(client)) = (exchange, router.world.clients.all.get_mut(key)) {
-        client.http1.begin_body(head.framing, exchange.ends.server.http.body_size_max);
-    }
-}
-
 impl World {
+    /// Continues with a request that was handed over to another virtual server, or whose client has member connections of its own.
+    #[cold]
+    #[inline(never)]
+    fn begun_unusually(&mut self, key: ClientKey, exchange: &mut Exchange, head: &RequestHead) {
+        // The body size limit is that of the virtual server to which the request was handed over.
+        if let Some(client) = self.clients.all.get_mut(key) {
+            client.http1.begin_body(head.framing, exchange.ends.server.http.body_size_max);
+        }
+        bound_connections::prefer(exchange, self, key);
+    }
+
     /// A request, with the properties of its connection.
     #[inline(always)]
     fn arrival<'a>(

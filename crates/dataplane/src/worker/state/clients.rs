@@ -3,18 +3,18 @@
 //! What concerns one connection, or one stream of it, is decided here and in `client` by the state of the connection. What else the
 //! worker has is not reached from here.
 
+use weir_connection::client::http2::Http2;
 use weir_connection::client::pending::PendingRequests;
-use weir_connection::{
-    client::streams::{ClientStreams, Stream, StreamRoom},
-    frames::exchange_of,
-};
+use weir_connection::client::streams::{ClientStreams, Stream, StreamRoom};
+use weir_event_loop::EventLoop;
 use weir_exchange::arena::{Arena, ClientKey, ExchangeKey, OfClient, StreamKey};
 use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::transaction_ends::TransactionEnds;
 
-use crate::worker::agenda::{Agenda, Task};
+use crate::worker::agenda::Agenda;
 use crate::worker::state::client::Client;
 use crate::worker::state::http2_memory::Http2Memory;
+use crate::worker::state::stage::Stage;
 
 /// The client connections of a worker.
 pub struct Clients {
@@ -104,31 +104,48 @@ impl Clients {
         Some(http2.streams.insert(stream))
     }
 
+    /// The state of HTTP/2 of a connection.
+    pub fn http2_mut(&mut self, key: ClientKey) -> Option<&mut Http2> {
+        self.all.get_mut(key)?.http2.as_deref_mut()
+    }
+
+    /// The connection of an exchange that has a stream, with the key of the stream.
+    pub fn with_stream_mut(
+        &mut self,
+        ends: &TransactionEnds,
+    ) -> Option<(ClientKey, &mut Client, StreamKey)> {
+        let Caller::Client(key, Some(stream)) = ends.caller else { return None };
+        Some((key, self.all.get_mut(key)?, stream))
+    }
+
+    /// Sends the frames of an HTTP/2 connection at the end of a turn. Returns whether the connection is over instead.
+    pub fn flush_at_end_of_turn(
+        &mut self,
+        (io, agenda): (&mut EventLoop, &mut Agenda),
+        key: ClientKey,
+    ) -> bool {
+        let Some(client) = self.all.get_mut(key) else { return false };
+        let Some(http2) = &mut client.http2 else { return false };
+        http2.is_listed = false;
+        if client.stage != Stage::Streams {
+            return false;
+        }
+        let is_over = http2.is_over();
+        if !is_over {
+            client.flush((io, agenda), &mut self.http2_memory);
+        }
+        is_over
+    }
+
     /// The stream of an exchange on its client connection.
     pub fn stream(&self, ends: &TransactionEnds) -> Option<&Stream> {
         let Caller::Client(client, Some(stream)) = ends.caller else { return None };
-        self.all.get(client)?.streams()?.get(stream)
+        self.all.get(client)?.http2.as_ref()?.streams.get(stream)
     }
 
     /// The stream of an exchange on its client connection, mutable.
     pub fn stream_mut(&mut self, ends: &TransactionEnds) -> Option<&mut Stream> {
         let Caller::Client(client, Some(stream)) = ends.caller else { return None };
-        self.all.get_mut(client)?.streams_mut()?.get_mut(stream)
-    }
-
-    /// The exchange of an open stream, if it has begun.
-    pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
-        let http2 = self.all.get(key)?.http2.as_ref()?;
-        http2.frames.connection.tag(stream).and_then(exchange_of)
-    }
-
-    /// Has the frames of a connection sent at the end of the turn.
-    pub fn list_for_flush(&mut self, agenda: &mut Agenda, key: ClientKey) {
-        let client = self.all.get_mut(key);
-        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
-            && !std::mem::replace(&mut http2.is_listed, true)
-        {
-            agenda.add(Task::FlushClient(key));
-        }
+        self.all.get_mut(client)?.http2.as_mut()?.streams.get_mut(stream)
     }
 }
