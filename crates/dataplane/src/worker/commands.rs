@@ -20,6 +20,7 @@ use crate::worker::command::Command;
 use crate::worker::control_channel::ControlEvent;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::{log_settings, subrequests, sweeps};
@@ -316,7 +317,8 @@ impl Worker {
                     .router
                     .with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped)),
                 Stage::Streams => {
-                    self.router.end_streams(io, key, Termination::Stopped, ClientEnd::Stop);
+                    let step = ClientStep::EndStreams(Termination::Stopped, ClientEnd::Stop);
+                    self.router.client_step(io, key, step);
                 }
                 _ => self.router.edge(io).end_client(key, ClientEnd::Close),
             }

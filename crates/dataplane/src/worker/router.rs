@@ -12,9 +12,9 @@ use weir_exchange::transaction::{Transaction, stages};
 
 use crate::inspection_queue::KeptInspections;
 use crate::worker::agenda::{Due, Task};
-use crate::worker::client::steps::ClientStep;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::world::{Inbox, World};
 
 /// The transactions of a worker, memory for the current message, and the state that operations change. The three can be
@@ -148,7 +148,8 @@ impl Router {
             }
             NextClientState::Cut { termination, must_reset } => {
                 // All exchanges on the connection end with it.
-                self.end_streams(io, client, termination, ClientEnd::Cut { must_reset });
+                let end = ClientEnd::Cut { must_reset };
+                self.client_step(io, client, ClientStep::EndStreams(termination, end));
             }
             NextClientState::Nothing
             | NextClientState::Subrequest

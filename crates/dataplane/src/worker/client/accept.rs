@@ -15,10 +15,10 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
 use crate::worker::client::handler::ClientHandler;
-use crate::worker::client::steps::ClientStep;
 use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::state::client::{Client, Special};
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;

@@ -10,8 +10,8 @@
 
 use weir_http::message::{Method, RequestHead};
 
-use crate::worker::client::steps::ClientStep;
 use crate::worker::state::client::Client;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::stage::Stage;
 
 /// Whether a request must wait until the client's handshake is complete.

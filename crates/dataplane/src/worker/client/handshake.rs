@@ -15,10 +15,10 @@ use weir_tls::client_hello::{ClientHello, Peek, peek};
 use weir_tls::{Alert, HandshakeResult, Session};
 
 use crate::worker::client::handler::ClientHandler;
-use crate::worker::client::steps::ClientStep;
 use crate::worker::client::unserved_log::{RefusalFacts, UnforwardedRequest};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::{DrainDeadlines, World};
 

@@ -11,20 +11,20 @@ use weir_exchange::transaction::{Transaction, trailers};
 
 use crate::worker::client::early_data;
 use crate::worker::client::handler::ClientHandler;
-use crate::worker::client::steps::ClientStep;
 use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::DrainDeadlines;
 
-/// How much of a client's input was used.
-enum Used {
+/// How much of a client's input was used, and what follows.
+enum InputProgress {
     /// So many bytes. More may be possible.
-    Some(usize),
+    GoOn(usize),
     /// So many bytes. The rest waits for an event.
-    Last(usize),
-    /// Nothing more is used: the connection ends.
+    Wait(usize),
+    /// The connection ends.
     End(ClientEnd),
 }
 
@@ -78,13 +78,15 @@ impl Router {
             client.http1.begin_work();
             let rest = &input[at..];
             let used = match client.stage {
-                Stage::Leaving => Used::Last(rest.len()),
+                Stage::Leaving => InputProgress::Wait(rest.len()),
                 Stage::Preface | Stage::Hello | Stage::Idle | Stage::Head
                     if client.http1.awaits_proxy =>
                 {
                     let handler = self.world.client_handler(io, key);
                     let read = handler.map_or(Ok(None), |mut it| it.read_proxy_header(rest));
-                    read.map_or_else(Used::End, |it| it.map_or(Used::Last(0), Used::Some))
+                    read.map_or_else(InputProgress::End, |it| {
+                        it.map_or(InputProgress::Wait(0), InputProgress::GoOn)
+                    })
                 }
                 Stage::Preface => {
                     self.world.refresh_server(key);
@@ -92,45 +94,44 @@ impl Router {
                     match handler.and_then(|mut it| it.read_preface(rest)) {
                         Some(step) => {
                             self.client_step(io, key, step);
-                            Used::Some(0)
+                            InputProgress::GoOn(0)
                         }
-                        None => Used::Last(0),
+                        None => InputProgress::Wait(0),
                     }
                 }
                 Stage::Hello => match self.edge(io).client_hello(key, rest) {
-                    Ok(true) => Used::Last(rest.len()),
-                    Ok(false) => Used::Last(0),
-                    Err(how) => Used::End(how),
+                    Ok(true) => InputProgress::Wait(rest.len()),
+                    Ok(false) => InputProgress::Wait(0),
+                    Err(how) => InputProgress::End(how),
                 },
-                Stage::Handshake => Used::Last(0),
+                Stage::Handshake => InputProgress::Wait(0),
                 Stage::Streams => {
                     self.http2_received(io, key, rest);
-                    Used::Last(rest.len())
+                    InputProgress::Wait(rest.len())
                 }
-                Stage::Idle | Stage::Head if rest.is_empty() => Used::Last(0),
+                Stage::Idle | Stage::Head if rest.is_empty() => InputProgress::Wait(0),
                 Stage::Idle | Stage::Head if client.http1.may_be_http2() => {
-                    match client.http1.first_bytes(rest) {
-                        FirstBytes::Request => Used::Some(0),
+                    let first = client.http1.first_bytes(rest);
+                    match first {
+                        FirstBytes::Request => {}
                         FirstBytes::Preface => {
                             client.begin_http2((io, &mut self.world.agenda), key, is_draining);
-                            Used::Some(0)
                         }
-                        FirstBytes::More => {
-                            client.stage = Stage::Head;
-                            Used::Last(0)
-                        }
+                        FirstBytes::More => client.stage = Stage::Head,
                     }
+                    let goes_on = first != FirstBytes::More;
+                    if goes_on { InputProgress::GoOn(0) } else { InputProgress::Wait(0) }
                 }
                 Stage::Idle | Stage::Head => self.client_head(io, key, rest),
                 Stage::Exchange(exchange) => self.request_body(io, key, exchange, rest),
             };
             match used {
-                Used::Some(bytes) => at += bytes,
-                Used::Last(bytes) => {
+                InputProgress::GoOn(bytes) => at += bytes,
+                InputProgress::Wait(bytes) => {
                     at += bytes;
                     break;
                 }
-                Used::End(how) => {
+                InputProgress::End(how) => {
                     self.edge(io).end_client(key, how);
                     at = input.len();
                     break;
@@ -144,28 +145,28 @@ impl Router {
     }
 
     /// Reads a request head and begins its exchange.
-    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Used {
-        let Some(client) = self.world.client_at_request(key) else { return Used::Last(0) };
+    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> InputProgress {
+        let Some(client) = self.world.client_at_request(key) else { return InputProgress::Wait(0) };
         if client.server.is_tcp {
-            return Used::End(ClientEnd::ORDERLY);
+            return InputProgress::End(ClientEnd::ORDERLY);
         }
         // A client that has not received its responses gets no further ones.
         if io.sockets.queued(client.token) > 0 {
             io.sockets.pause(client.token);
-            return Used::Last(0);
+            return InputProgress::Wait(0);
         }
         let mut head = self.inbox.request_head.take().unwrap_or_default();
         let (limits, form) = (&client.server.limits, client.server.http.target);
         let used = match client.http1.read_head(input, limits, form, &mut head) {
             // The head is read again when the handshake is complete.
             HeadEvent::Head { .. } if early_data::has_to_wait(client.special.is_early, &head) => {
-                Used::Last(0)
+                InputProgress::Wait(0)
             }
             HeadEvent::Head { length } => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
                 match head.framing.is_empty() && length == input.len() {
-                    true => Used::Last(length),
-                    false => Used::Some(length),
+                    true => InputProgress::Wait(length),
+                    false => InputProgress::GoOn(length),
                 }
             }
             HeadEvent::More => {
@@ -174,12 +175,12 @@ impl Router {
                     let timeout_ms = client.server.http.header_timeout_ms;
                     io.set_deadline(client.token, io.now_ms() + timeout_ms);
                 }
-                Used::Last(0)
+                InputProgress::Wait(0)
             }
             HeadEvent::Malformed(error) => {
                 let handler = self.world.client_handler(io, key);
                 let refuse = |mut it: ClientHandler<'_>| it.refuse_malformed(error, &head, input);
-                handler.map_or(Used::Last(0), |it| Used::End(refuse(it)))
+                handler.map_or(InputProgress::Wait(0), |it| InputProgress::End(refuse(it)))
             }
         };
         self.inbox.request_head = Some(head);
@@ -193,20 +194,22 @@ impl Router {
         key: ClientKey,
         exchange_key: ExchangeKey,
         input: &[u8],
-    ) -> Used {
-        let Some(client) = self.world.clients.all.get_mut(key) else { return Used::Last(0) };
+    ) -> InputProgress {
+        let Some(client) = self.world.clients.all.get_mut(key) else {
+            return InputProgress::Wait(0);
+        };
         let exchange = match self.exchanges.get(exchange_key) {
             // The body is not read while the request waits for a member, nor pipelined data until it is complete.
             Some(Transaction::Http(exchange)) if exchange.takes_body() => exchange,
             Some(Transaction::Tunnel(_)) => {
                 self.with_tunnel(io, exchange_key, |it, at| it.client_sent(at, input));
-                return Used::Last(input.len());
+                return InputProgress::Wait(input.len());
             }
             Some(_) if !input.is_empty() => {
                 io.sockets.pause(client.token);
-                return Used::Last(0);
+                return InputProgress::Wait(0);
             }
-            Some(_) | None => return Used::Last(0),
+            Some(_) | None => return InputProgress::Wait(0),
         };
         let (mut pieces, mut fields) = (Pieces::none(), std::mem::take(&mut self.inbox.trailers));
         let server = &client.server;
@@ -224,11 +227,11 @@ impl Router {
         };
         self.inbox.trailers = fields;
         match refused {
-            Ok(0) => Used::Last(0),
-            Ok(bytes) => Used::Some(bytes),
+            Ok(0) => InputProgress::Wait(0),
+            Ok(bytes) => InputProgress::GoOn(bytes),
             Err((status, why)) => {
                 self.with(io, exchange_key, |it, at| it.respond(at, status, why));
-                Used::Last(0)
+                InputProgress::Wait(0)
             }
         }
     }

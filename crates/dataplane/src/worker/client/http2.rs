@@ -16,12 +16,12 @@ use crate::worker::agenda::{Due, Task};
 use crate::worker::client::handler::ClientHandler;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::{AddedRequest, Begins};
-use crate::worker::client::steps::ClientStep;
 use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::router::Router;
 use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
@@ -197,22 +197,6 @@ impl Router {
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
         }
-    }
-
-    /// Ends a connection with all its exchanges. Each exchange writes its own log line.
-    pub fn end_streams(
-        &mut self,
-        io: &mut EventLoop,
-        key: ClientKey,
-        why: Termination,
-        how: ClientEnd,
-    ) {
-        if let Some(http2) = self.world.clients.http2_mut(key) {
-            for exchange in http2.streams.exchanges() {
-                self.with_any(io, exchange, |it, at| it.abandon(at, why));
-            }
-        }
-        self.edge(io).end_client(key, how);
     }
 
     /// Sends waiting data after windows have opened: of one exchange, or of all of a connection. Streams of equal urgency take turns;

@@ -7,9 +7,9 @@ use weir_exchange::arena::ClientKey;
 use weir_exchange::termination::Termination;
 
 use crate::worker::agenda::Agenda;
-use crate::worker::client::steps::ClientStep;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::clients::Clients;
 
 impl Clients {

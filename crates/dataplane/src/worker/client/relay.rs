@@ -25,10 +25,10 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use crate::worker::client::handler::ClientHandler;
-use crate::worker::client::steps::ClientStep;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::stage::Stage;
 
 impl ClientHandler<'_> {

@@ -1,7 +1,7 @@
 //! Events of client connections: what is to be done is decided by the state of the connection, and done here.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::arena::ClientKey;
 use weir_exchange::termination::Termination;
 use weir_tls::TlsError;
 
@@ -9,42 +9,8 @@ use crate::worker::client::handler::ClientHandler;
 use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::router::Router;
 use crate::worker::state::client_end::ClientEnd;
+use crate::worker::state::client_step::{ClientNews, ClientStep};
 use crate::worker::state::stage::Stage;
-
-/// What is to be done after an event of a client connection.
-pub enum ClientStep {
-    /// Nothing.
-    Nothing,
-    /// The connection ends.
-    End(ClientEnd),
-    /// The connection continues between requests: with the next one, if it has arrived.
-    Next,
-    /// The transaction of an HTTP/1 or relayed client is told.
-    Tell(ExchangeKey, ClientNews),
-    /// The transaction of an HTTP/1 or relayed client is abandoned for this reason, and the connection ends.
-    Abandon(ExchangeKey, Termination, ClientEnd),
-    /// The connection with HTTP/2 ends, with all its exchanges.
-    EndStreams(Termination, ClientEnd),
-    /// A relay begins, or the first bytes are awaited, of which most relays need none.
-    ReadPreface,
-    /// The exchanges of an HTTP/2 client continue after all queued data was sent.
-    StreamsDrained,
-    /// The deadlines of the streams of an HTTP/2 client are checked.
-    CheckStreams,
-    /// The decrypted data of the client is relayed to a member of the pool with this index. The name is that of the handshake.
-    Relay(usize, String),
-}
-
-/// What a transaction is told of its client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientNews {
-    /// It has taken all data.
-    Took,
-    /// It has sent FIN.
-    Finished,
-    /// Its deadline has passed.
-    TimedOut,
-}
 
 impl Router {
     /// Handles an event of a client connection.
@@ -76,7 +42,14 @@ impl Router {
                 self.with_any(io, exchange, |it, at| it.abandon(at, why));
                 self.edge(io).end_client(key, how);
             }
-            ClientStep::EndStreams(why, how) => self.end_streams(io, key, why, how),
+            ClientStep::EndStreams(why, how) => {
+                if let Some(http2) = self.world.clients.http2_mut(key) {
+                    for exchange in http2.streams.exchanges() {
+                        self.with_any(io, exchange, |it, at| it.abandon(at, why));
+                    }
+                }
+                self.edge(io).end_client(key, how);
+            }
             ClientStep::StreamsDrained => {
                 self.send_waiting(io, key, None);
                 let Some(http2) = self.world.clients.http2_mut(key) else { return };

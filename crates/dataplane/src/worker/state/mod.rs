@@ -4,6 +4,7 @@
 pub mod bound_connections;
 pub mod client;
 pub mod client_end;
+pub mod client_step;
 pub mod clients;
 pub mod destination;
 pub mod handshake_place;
