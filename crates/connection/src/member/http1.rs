@@ -37,7 +37,7 @@ enum MemberPersistence {
 }
 
 /// What received bytes are a part of.
-pub enum Received {
+pub enum ReceivedBytes {
     /// Nothing was stored: the bytes can be read as they are.
     Alone,
     /// The bytes were stored. More are needed.
@@ -159,17 +159,17 @@ impl MemberHttp1 {
 
     /// Takes received bytes: they are stored if bytes before them were.
     #[inline]
-    pub fn received(&mut self, bytes: &[u8], limits: &HeadLimits) -> Received {
+    pub fn received(&mut self, bytes: &[u8], limits: &HeadLimits) -> ReceivedBytes {
         if self.input.is_empty() {
-            return Received::Alone;
+            return ReceivedBytes::Alone;
         }
         self.input.extend_from_slice(bytes);
         match &self.collected {
-            Some(whole) if self.input.len() < whole.count() => return Received::Collected,
-            None if !self.scan.scan(&self.input, limits) => return Received::Stored,
+            Some(whole) if self.input.len() < whole.count() => return ReceivedBytes::Collected,
+            None if !self.scan.scan(&self.input, limits) => return ReceivedBytes::Stored,
             _ => {}
         }
-        Received::Joined(std::mem::take(&mut self.input))
+        ReceivedBytes::Joined(std::mem::take(&mut self.input))
     }
 
     /// Has the response collected: it is read when it is complete.
@@ -309,9 +309,9 @@ mod tests {
 
         fn receive(&mut self, bytes: &[u8]) {
             match self.http1.received(bytes, &LIMITS) {
-                Received::Alone => self.read_all(bytes),
-                Received::Joined(input) => self.read_all(&input),
-                Received::Stored | Received::Collected => {}
+                ReceivedBytes::Alone => self.read_all(bytes),
+                ReceivedBytes::Joined(input) => self.read_all(&input),
+                ReceivedBytes::Stored | ReceivedBytes::Collected => {}
             }
         }
 
@@ -448,8 +448,8 @@ mod tests {
         let mut tools = Tools::new(|| 0, sources);
         reader.http1.collect(tools.encoders.hold(12).expect("there is room"));
         reader.http1.store(b"HTTP", RULES, &mut NoSpares);
-        assert!(matches!(reader.http1.received(b"/1.", &LIMITS), Received::Collected));
-        let Received::Joined(input) = reader.http1.received(b"1 200", &LIMITS) else {
+        assert!(matches!(reader.http1.received(b"/1.", &LIMITS), ReceivedBytes::Collected));
+        let ReceivedBytes::Joined(input) = reader.http1.received(b"1 200", &LIMITS) else {
             panic!("all of it has arrived")
         };
         assert_eq!(input, b"HTTP/1.1 200");

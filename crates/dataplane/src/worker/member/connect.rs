@@ -39,7 +39,7 @@ const OURS: [Errno; 8] = [
 ];
 
 /// What opening a connection takes, beside the connections that are there.
-pub struct Opening<'a> {
+pub struct OpeningContext<'a> {
     /// The client, whose address the member may be told.
     client: Option<&'a mut Client>,
     /// The members whose idle connections use descriptors.
@@ -47,7 +47,7 @@ pub struct Opening<'a> {
     notices: &'a mut Notices,
 }
 
-impl Opening<'_> {
+impl OpeningContext<'_> {
     /// The failure to report if a socket cannot be opened: of the member, or of this host.
     fn failure(&mut self, now_ms: u64, error: Errno) -> MemberFailure {
         if error == Errno::AGAIN {
@@ -131,7 +131,7 @@ impl WorkerEdge<'_> {
     ) -> Result<(), MemberFailure> {
         let World { members, clients, table, notices, .. } = &mut *self.world;
         let client = clients.all.find_mut(ends.caller.client());
-        members.open((self.io, Opening { client, table, notices }), ends, member, need)
+        members.open((self.io, OpeningContext { client, table, notices }), ends, member, need)
     }
 }
 
@@ -139,7 +139,7 @@ impl Members {
     /// Opens a connection to the member for an exchange.
     pub fn open(
         &mut self,
-        (io, mut opening): (&mut EventLoop, Opening<'_>),
+        (io, mut opening): (&mut EventLoop, OpeningContext<'_>),
         ends: &mut TransactionEnds,
         member: u32,
         need: ConnectionNeed,
@@ -207,7 +207,7 @@ impl Members {
     /// Opens a socket. If descriptors are short, idle connections to other members, which may use them, are closed.
     fn open_socket(
         &mut self,
-        (io, opening): (&mut EventLoop, &mut Opening<'_>),
+        (io, opening): (&mut EventLoop, &mut OpeningContext<'_>),
         ends: &TransactionEnds,
         member: &LocalMember,
     ) -> Result<Token, MemberFailure> {

@@ -14,7 +14,7 @@ pub mod stream_event;
 pub mod tls;
 pub mod toward_member;
 
-use weir_connection::member::http1::Received;
+use weir_connection::member::http1::ReceivedBytes;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::end::End;
@@ -111,13 +111,13 @@ impl Router {
             return self.connection_lost(io, key, why);
         }
         match connection.http1.received(bytes, &state.ends.server.limits) {
-            Received::Alone => self.member_input(io, key, exchange, bytes),
-            Received::Stored => {}
-            Received::Collected => {
+            ReceivedBytes::Alone => self.member_input(io, key, exchange, bytes),
+            ReceivedBytes::Stored => {}
+            ReceivedBytes::Collected => {
                 let timeout_ms = state.patience.pace.response_body_timeout_ms(&state.ends.server);
                 io.set_deadline(connection.token, io.now_ms() + timeout_ms);
             }
-            Received::Joined(input) => {
+            ReceivedBytes::Joined(input) => {
                 self.member_input(io, key, exchange, &input);
                 io.spares.give(input);
             }
