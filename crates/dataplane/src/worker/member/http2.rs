@@ -64,13 +64,15 @@ impl Router {
             MemberEvent::Nothing => {}
             MemberEvent::Head { exchange, stream, is_end } => {
                 let mut head = self.inbox.response_head.take().unwrap_or_default();
-                let event = StreamEvent::Head { stream, head: &mut head, block, is_end };
+                let event =
+                    StreamEvent::Head { stream: (key, stream), head: &mut head, block, is_end };
                 self.tell_stream(io, exchange, event);
                 self.inbox.response_head = Some(head);
             }
             MemberEvent::Trailers { exchange, stream } => {
                 let mut fields = std::mem::take(&mut self.inbox.trailers);
-                let event = StreamEvent::Trailers { stream, fields: &mut fields, block };
+                let event =
+                    StreamEvent::Trailers { stream: (key, stream), fields: &mut fields, block };
                 self.tell_stream(io, exchange, event);
                 self.inbox.trailers = fields;
             }

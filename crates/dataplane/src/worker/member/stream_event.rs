@@ -23,23 +23,30 @@ use crate::worker::world::World;
 
 /// What happens to the stream of a transaction at a member with HTTP/2. Each event is one call of the transaction, which may name
 /// the next event: it follows when what the call has ordered is done.
+///
+/// Where `stream` is a field, it is the connection and the id of the stream.
 pub enum StreamEvent<'a> {
     /// The connection is open.
     Connected,
     /// SETTINGS have arrived.
     Settings,
     /// The head of a response, in `block`; `head` is memory for it.
-    Head { stream: u32, head: &'a mut ResponseHead, block: &'a mut HeaderBlock, is_end: bool },
+    Head {
+        stream: (ConnectionKey, u32),
+        head: &'a mut ResponseHead,
+        block: &'a mut HeaderBlock,
+        is_end: bool,
+    },
     /// The response was begun; its head may not be sent yet.
     Begun { head: Message, is_end: bool },
     /// Data of a response.
     Data { data: &'a [u8], is_end: bool, behind: RestOfRead },
     /// The trailers of a response, in `block`; `fields` is memory for them.
-    Trailers { stream: u32, fields: &'a mut Vec<Field>, block: &'a HeaderBlock },
+    Trailers { stream: (ConnectionKey, u32), fields: &'a mut Vec<Field>, block: &'a HeaderBlock },
     /// The stream has malformed data. What came before it in the same read was sound.
-    Malformed { stream: u32 },
+    Malformed { stream: (ConnectionKey, u32) },
     /// As [`Self::Malformed`], when all that was sound was passed on.
-    Refused { stream: u32 },
+    Refused { stream: (ConnectionKey, u32) },
     /// The stream was reset.
     Reset(StreamReset),
     /// As [`Self::Reset`], when all that came before was passed on.
@@ -129,7 +136,7 @@ fn read_head<'a>(
     it: &mut Exchange,
     at: &mut WorkerEdge<'_>,
     (head, block): (&mut ResponseHead, &mut HeaderBlock),
-    (stream, is_end): (u32, bool),
+    (stream, is_end): ((ConnectionKey, u32), bool),
 ) -> Option<StreamEvent<'a>> {
     if let Some(attempt) = it.ends.phase.attempt_mut() {
         attempt.response_seen = true;
@@ -157,11 +164,14 @@ fn read_head<'a>(
 }
 
 /// Resets a stream with malformed data, and reports the failure.
-fn refuse(it: &mut Transaction, at: &mut WorkerEdge<'_>, stream: u32) {
+fn refuse(
+    it: &mut Transaction,
+    at: &mut WorkerEdge<'_>,
+    (connection, stream): (ConnectionKey, u32),
+) {
     // Trailers have ended the stream already. To a client of HTTP/1 they say nothing about a response of known length.
     let is_whole = it.http().is_some_and(is_whole_without_trailers);
-    let member = at.world.members.end_of(it.ends());
-    if let Some(http2) = member.and_then(|it| it.connection.http2.as_mut()) {
+    if let Some(http2) = at.world.members.http2_mut(connection) {
         http2.refuse(stream);
     }
     let progress = if is_whole { Progress::Whole } else { Progress::Begun };
