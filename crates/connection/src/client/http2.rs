@@ -505,3 +505,115 @@ impl Http2 {
         (self.held.bytes + queued) as u64 + self.frames.connection.unreleased_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_http::h2::Answer;
+
+    use super::*;
+
+    /// The bytes of a client: a request with a body in two frames, and one without.
+    fn bytes_of_client() -> Vec<u8> {
+        let (mut client, mut out) = (Connection::client(Limits::default()), Vec::new());
+        client.start(&mut out);
+        let open = |client: &mut Connection, out: &mut Vec<u8>, is_whole| {
+            let opened = client.open_stream(Answer::Usual, is_whole, out, |lines| {
+                lines.field(b":method", b"POST");
+                lines.field(b":scheme", b"http");
+                lines.field(b":authority", b"a");
+                lines.field(b":path", b"/");
+            });
+            opened.expect("a stream")
+        };
+        let stream = open(&mut client, &mut out, false);
+        for (data, is_end) in [(&b"one"[..], false), (b"four", true)] {
+            client.write_data_header(stream, data.len(), is_end, &mut out).expect("a window");
+            out.extend_from_slice(data);
+        }
+        open(&mut client, &mut out, true);
+        out
+    }
+
+    /// What a connection reads of these bytes, cut into two.
+    fn seen(input: &[u8], at: usize) -> String {
+        let mut http2 = Http2::new(Limits::default(), 0);
+        let (mut block, mut seen) = (HeaderBlock::default(), String::new());
+        for part in [&input[..at], &input[at..]] {
+            let mut used = 0;
+            loop {
+                let rest = &part[used..];
+                let (consumed, event) = http2.received(rest, 0, &mut block).expect("sound bytes");
+                match event {
+                    Http2Event::More => break,
+                    Http2Event::Request { stream, is_whole } => {
+                        seen += &format!("request {stream} {is_whole};");
+                    }
+                    Http2Event::Data { stream, exchange: None, start, end, is_end } => {
+                        seen += std::str::from_utf8(&rest[start..end]).expect("text");
+                        if is_end {
+                            seen += &format!(" ends {stream};");
+                        }
+                    }
+                    Http2Event::Nothing | Http2Event::Opened => {}
+                    other => panic!("{other:?}"),
+                }
+                used += consumed;
+            }
+            http2.end_read(used > 0, 0);
+        }
+        seen
+    }
+
+    #[test]
+    fn requests_are_read_however_their_bytes_are_cut() {
+        let input = bytes_of_client();
+        for at in 0..=input.len() {
+            assert_eq!(
+                seen(&input, at),
+                "request 1 false;onefour ends 1;request 3 true;",
+                "cut at {at}"
+            );
+        }
+    }
+
+    /// What is due on a connection whose preface has arrived at 0 ms, or not at all. A header has to come within 500 ms, a
+    /// request within 2000 ms.
+    #[track_caller]
+    fn check_due(has_begun: bool, (now_ms, has_arrived): (u64, bool), expected: Due) {
+        let mut http2 = Http2::new(Limits::default(), 0);
+        if has_begun {
+            let (mut client, mut out) = (Connection::client(Limits::default()), Vec::new());
+            client.start(&mut out);
+            let mut block = HeaderBlock::default();
+            let mut rest = &out[..];
+            while let Ok((consumed, event)) = http2.received(rest, 0, &mut block)
+                && event != Http2Event::More
+            {
+                rest = &rest[consumed..];
+            }
+            http2.end_read(true, 0);
+        }
+        let due = http2.timed_out(now_ms, (500, 2_000), || has_arrived);
+        assert_eq!(due, expected, "begun: {has_begun}, at {now_ms}, arrived: {has_arrived}");
+    }
+
+    #[test]
+    fn deadlines_follow_the_state() {
+        check_due(false, (100, false), Due::Next(500));
+        check_due(false, (500, false), Due::Partial);
+        check_due(true, (500, false), Due::Next(2_000));
+        check_due(true, (2_000, false), Due::Idle);
+        check_due(true, (2_000, true), Due::Next(2_500));
+    }
+
+    #[test]
+    fn an_announced_end_comes_when_its_time_is_over() {
+        let mut http2 = Http2::new(Limits::default(), 0);
+        http2.end_read(false, 0);
+        assert_eq!(http2.announce_end(100), Some(100 + LAST_STREAMS_MS));
+        assert_eq!(http2.announce_end(200), None, "it is announced once");
+        assert!(!http2.is_over());
+        http2.timed_out(100 + LAST_STREAMS_MS, (10_000, 20_000), || false);
+        assert!(http2.is_over());
+    }
+}

@@ -91,13 +91,10 @@ impl Router {
                 Stage::Preface => {
                     self.world.refresh_server(key);
                     let handler = self.world.client_handler(io, key);
-                    match handler.and_then(|mut it| it.read_preface(rest)) {
-                        Some(step) => {
-                            self.client_step(io, key, step);
-                            InputProgress::GoOn(0)
-                        }
-                        None => InputProgress::Wait(0),
-                    }
+                    let step = handler.and_then(|mut it| it.read_preface(rest));
+                    let Some(step) = step else { break };
+                    self.client_step(io, key, step);
+                    InputProgress::GoOn(0)
                 }
                 Stage::Hello => match self.edge(io).client_hello(key, rest) {
                     Ok(true) => InputProgress::Wait(rest.len()),
