@@ -567,18 +567,13 @@ impl Supervisor {
         let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
         let configs = [Some(&self.configuration.config), waiting.map(|it| &it.config), read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
-        self.hurry_names();
-    }
-
-    /// Names without an address are asked for at short intervals while a configuration waits.
-    fn hurry_names(&self) {
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 
     /// Reports workers that have ended unexpectedly. Fails if no worker is left.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
-        self.manager.observe(service::status_line(&self.table));
+        self.manager.observe(|| service::status_line(&self.table));
         self.freed.look(self.observed.workers.totals().memory_releases);
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);

@@ -100,7 +100,7 @@ pub(super) fn policy_status(table: &LiveTable, name: &str) -> Policy {
         let requests = server.policies.iter().map(|policy| &*policy.name);
         requests.chain(connections).any(|used| used == name)
     };
-    let rules = table.snapshot.rules.iter().zip(&table.rules);
+    let rules = table.snapshot.rules.iter().zip(&*table.rules);
     Policy {
         name: name.to_owned(),
         virtual_servers: table

@@ -72,7 +72,7 @@ pub struct RuleView {
 
 impl RuleView {
     pub fn all(table: &LiveTable) -> Vec<Self> {
-        let rules = table.snapshot.rules.iter().zip(&table.rules);
+        let rules = table.snapshot.rules.iter().zip(&*table.rules);
         rules
             .map(|(name, counts)| Self { name: name.clone(), followed: counts.totals().followed })
             .collect()

@@ -147,31 +147,6 @@ impl Changes {
         judge.result()
     }
 
-    /// As [`Self::judge`], for a small batch of plain changes of members, whose check takes some microseconds. Gives back any
-    /// other batch; nothing is reported then.
-    pub(crate) fn judge_members(
-        &self,
-        main: &Path,
-        newest: &Arc<Configuration>,
-        batch: Vec<PendingRequest>,
-    ) -> Result<BatchResult, Vec<PendingRequest>> {
-        if batch.iter().map(PendingRequest::bytes).sum::<usize>() > QUICK_BYTES_MAX {
-            return Err(batch);
-        }
-        let mut judge = Judge::new(self, main, newest);
-        let mut rest = batch.into_iter();
-        while let Some(pending) = rest.next() {
-            match judge.members_alone(&pending) {
-                Some(composed) => judge.take(pending, composed),
-                None => {
-                    let judged = judge.accepted.verdicts.into_iter().map(|it| it.pending);
-                    return Err(judged.chain([pending]).chain(rest).collect());
-                }
-            }
-        }
-        Ok(judge.result())
-    }
-
     /// Stores the accepted versions. Blocks on the disk.
     pub(crate) fn keep(&self, accepted: AcceptedVersions) -> Result<(), String> {
         let AcceptedVersions { entries, history, verdicts } = accepted;
@@ -199,6 +174,31 @@ impl Changes {
             _ => self.put_back_one_by_one(pending),
         }
     }
+}
+
+/// As [`Changes::judge`], for a small batch of plain changes of members, whose check takes some microseconds. Gives back any
+/// other batch; nothing is reported then.
+pub(crate) fn judge_members(
+    changes: &Changes,
+    main: &Path,
+    newest: &Arc<Configuration>,
+    batch: Vec<PendingRequest>,
+) -> Result<BatchResult, Vec<PendingRequest>> {
+    if batch.iter().map(PendingRequest::bytes).sum::<usize>() > QUICK_BYTES_MAX {
+        return Err(batch);
+    }
+    let mut judge = Judge::new(changes, main, newest);
+    let mut rest = batch.into_iter();
+    while let Some(pending) = rest.next() {
+        match judge.members_alone(&pending) {
+            Some(composed) => judge.take(pending, composed),
+            None => {
+                let judged = judge.accepted.verdicts.into_iter().map(|it| it.pending);
+                return Err(judged.chain([pending]).chain(rest).collect());
+            }
+        }
+    }
+    Ok(judge.result())
 }
 
 /// Reverts a version whose time for a confirmation has passed.

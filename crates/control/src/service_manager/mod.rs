@@ -118,9 +118,13 @@ impl ServiceManager {
         self.send_status(lines, status);
     }
 
-    /// Sends the status if it has changed.
-    pub(crate) fn observe(&mut self, status: String) {
-        if self.is_ready && status != self.status {
+    /// Sends the status if it has changed. Without a service manager, it is not computed.
+    pub(crate) fn observe(&mut self, status: impl FnOnce() -> String) {
+        if !self.is_ready || self.notifier.is_none() {
+            return;
+        }
+        let status = status();
+        if status != self.status {
             self.send_status(String::new(), status);
         }
     }
@@ -232,13 +236,13 @@ mod tests {
         let time = Some(Duration::from_millis(40));
         let mut manager = ServiceManager::new(Some(path.as_os_str()), time, events.clone());
         manager.begin_reload();
-        manager.observe("too early".into());
+        manager.observe(|| "too early".into());
         manager.extend();
         manager.extend();
         assert_eq!(heard(&socket), ["EXTEND_TIMEOUT_USEC=15000000"]);
         manager.in_force("2 up".into(), false);
-        manager.observe("2 up".into());
-        manager.observe("1\nup".into());
+        manager.observe(|| "2 up".into());
+        manager.observe(|| "1\nup".into());
         assert_eq!(heard(&socket), ["READY=1\nSTATUS=2 up", "STATUS=1 up"]);
         manager.begin_reload();
         manager.refuse_reload();
@@ -279,7 +283,7 @@ mod tests {
         let mut manager = ServiceManager::new(Some(path.as_os_str()), None, events);
         manager.hold();
         manager.in_force("2 up".into(), false);
-        manager.observe("1 up".into());
+        manager.observe(|| "1 up".into());
         assert!(heard(&socket).is_empty());
         manager.release();
         manager.release();

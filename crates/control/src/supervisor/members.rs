@@ -223,7 +223,7 @@ impl Supervisor {
                 self.retain_names();
             }
         }
-        self.hurry_names();
+        self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 }
 

@@ -20,7 +20,7 @@ use super::members::{self, OtherMembers};
 use super::{Supervisor, defect};
 use crate::last_members::LeftAlone;
 use crate::logs::Logs;
-use crate::overlay::judge::{AcceptedVersions, BatchResult, Configuration, check};
+use crate::overlay::judge::{AcceptedVersions, BatchResult, Configuration, check, judge_members};
 use crate::{names, own_keys};
 
 /// The current step of a preparation.
@@ -138,7 +138,7 @@ impl Supervisor {
         let numbers = batch.iter().map(|pending| pending.number).collect();
         let (file, newest) = (self.file.clone(), Arc::clone(self.newest()));
         // Few changes of members alone take less time than another thread needs to begin.
-        let quickly = AssertUnwindSafe(|| changes.judge_members(&file, &newest, batch));
+        let quickly = AssertUnwindSafe(|| judge_members(&changes, &file, &newest, batch));
         let task: Task<Option<BatchResult>> = match catch_unwind(quickly) {
             Ok(Ok(result)) => Box::pin(ready(Some(result))),
             Ok(Err(batch)) => {

@@ -1,5 +1,6 @@
 //! Executes commands of the control plane: another table, drain, stop.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,7 +9,9 @@ use weir_config::snapshot::{Address, ListenPoint};
 #[cfg(feature = "simulation")]
 use weir_event_loop::Descriptor;
 use weir_event_loop::{EventLoop, accept_before_close};
-use weir_exchange::arena::{Arena, ClientKey, OfConnection};
+use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, OfConnection};
+use weir_exchange::local::member::LocalMember;
+use weir_exchange::local::pool::LocalPool;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
@@ -160,18 +163,42 @@ fn go_over(
     pools: &[usize],
     connections: &mut Arena<OfConnection, MemberConnection>,
 ) {
-    for &index in pools {
-        let pool = table.pools()[index].now();
-        for member in &pool.members {
-            for keys in [&member.idle, &member.bound, &member.multiplexed] {
+    let pools = pools.iter().map(|index| table.pools()[*index].now());
+    let pools: Vec<Rc<LocalPool>> = pools.collect();
+    // Who has fewer is gone over: the pools, or all connections.
+    if pools.iter().map(|pool| pool.members.len()).sum::<usize>() <= connections.slots() {
+        for pool in &pools {
+            for keys in pool.members.iter().flat_map(|member| idle_lists(member)) {
                 for key in &*keys.borrow() {
                     if let Some(connection) = connections.get_mut(*key) {
-                        connection.pool = Rc::clone(&pool);
+                        connection.pool = Rc::clone(pool);
                     }
                 }
             }
         }
+        return;
     }
+    let present = |connection: &MemberConnection| {
+        pools.iter().find(|pool| Arc::ptr_eq(&pool.live, &connection.pool.live))
+    };
+    let may_be_used = |key: ConnectionKey, connection: &MemberConnection| {
+        let member = &*connection.member;
+        !member.retired.get() && idle_lists(member).iter().any(|keys| keys.borrow().contains(&key))
+    };
+    let over = connections.iter().filter_map(|(key, connection)| {
+        let pool = present(connection).filter(|_| may_be_used(key, connection))?;
+        Some((key, Rc::clone(pool)))
+    });
+    for (key, pool) in over.collect::<Vec<_>>() {
+        if let Some(connection) = connections.get_mut(key) {
+            connection.pool = pool;
+        }
+    }
+}
+
+/// The connections of a member that any request may use.
+fn idle_lists(member: &LocalMember) -> [&RefCell<Vec<ConnectionKey>>; 3] {
+    [&member.idle, &member.bound, &member.multiplexed]
 }
 
 impl World {

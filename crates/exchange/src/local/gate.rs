@@ -74,7 +74,7 @@ impl Gate {
             pools: Rc::clone(pools),
             fields: Rc::clone(fields),
             limits: KeyLimits::of(table),
-            rules: table.rules.clone(),
+            rules: table.rules.to_vec(),
             nothing: RequestHead::new(),
         })
     }

@@ -171,7 +171,7 @@ impl Traffic {
             hidden,
             fields: Rc::clone(fields),
             key_limits: KeyLimits::of(table),
-            rules: table.rules.clone(),
+            rules: table.rules.to_vec(),
             has_response_rules: server.policies.iter().any(answers_responses),
             draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
             asked: RefCell::default(),

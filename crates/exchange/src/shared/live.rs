@@ -30,6 +30,7 @@
 
 mod copy;
 mod former;
+mod member_changes;
 mod members;
 
 use std::collections::HashMap;
@@ -39,9 +40,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use former::Former;
 use members::PoolBuildFacts;
-use weir_config::snapshot::{
-    Address, KeyLimit, KeyMeasure, MemberChanges, RuleName, Snapshot, VirtualServer,
-};
+use weir_config::snapshot::{Address, KeyLimit, KeyMeasure, RuleName, Snapshot, VirtualServer};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::ResponseTime;
 use weir_core::keyed_hash::KeyedHash;
@@ -81,7 +80,7 @@ pub struct LiveTable {
     /// Checks passwords; `None`: no authentication has needed one yet.
     pub logins: Option<Arc<Logins>>,
     /// The number of times that each of `snapshot.rules` was followed.
-    pub rules: Vec<RuleCount>,
+    pub rules: Arc<[RuleCount]>,
     /// The number of findings of each rule of the web application firewall.
     pub waf_rules: WafRules,
     /// Objects that were removed from the configuration but are still in use.
@@ -473,61 +472,6 @@ impl LiveTable {
         table
     }
 
-    /// This table after a change of the members of some pools, by their indexes, and of nothing else. What is not about these
-    /// members is shared with this table. `snapshot`: the snapshot of this table with these members.
-    pub fn with_members(
-        &self,
-        snapshot: Arc<Snapshot>,
-        changed: &[usize],
-        outside: &Environment,
-    ) -> Self {
-        let changes = changed.iter().filter_map(|&index| {
-            let (before, after) = (&self.pools[index].settings, &snapshot.pools[index]);
-            MemberChanges::between(index, before, after)
-        });
-        let changes: Vec<MemberChanges> = changes.collect();
-        self.with_changes(snapshot, &changes, outside)
-    }
-
-    /// As [`Self::with_members`], with what has changed: the members that stay are not compared.
-    pub fn with_changes(
-        &self,
-        snapshot: Arc<Snapshot>,
-        changes: &[MemberChanges],
-        outside: &Environment,
-    ) -> Self {
-        let making = PoolBuildFacts { is_keyed: is_keyed(&snapshot), workers: self.workers };
-        let mut pools = self.pools.clone();
-        for changes in changes {
-            let (before, settings) = (&self.pools[changes.pool], &snapshot.pools[changes.pool]);
-            let after = before.changed_to(settings, changes, &self.departed, making);
-            pools[changes.pool] = Arc::new(after);
-        }
-        if snapshot.data_plane.member_histograms {
-            let new = changes.iter().flat_map(|it| it.new_ones(&pools[it.pool].members));
-            new.for_each(|member| member.keep_times(Some(self.workers)));
-        }
-        let indexes = changes.iter().map(|changes| changes.pool);
-        let has_other_labels = |index: &usize| !self.pools[*index].has_labels_of(&pools[*index]);
-        let relabelled: Vec<usize> = indexes.filter(has_other_labels).collect();
-        let stickies = self.stickies.with_members(&snapshot, &relabelled, outside);
-        Self {
-            virtual_servers: self.virtual_servers.clone(),
-            tls: self.tls.clone(),
-            stickies,
-            key_limits: self.key_limits.clone(),
-            key_hash: self.key_hash,
-            logins: self.logins.clone(),
-            rules: self.rules.clone(),
-            waf_rules: self.waf_rules.clone(),
-            departed: self.departed.after(&self.pools, &pools, changes),
-            generation: self.generation + 1,
-            workers: self.workers,
-            pools,
-            snapshot,
-        }
-    }
-
     /// The table becomes active: a member without monitors counts as up.
     pub fn enter_into_force(&self, now_ms: u64) {
         self.pools.iter().for_each(|pool| pool.enter_into_force(now_ms));
@@ -605,9 +549,9 @@ fn logins(
     })
 }
 
-fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
-    let old: HashMap<&RuleName, &RuleCount> =
-        previous.iter().flat_map(|table| table.snapshot.rules.iter().zip(&table.rules)).collect();
+fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Arc<[RuleCount]> {
+    let old = previous.iter().flat_map(|table| table.snapshot.rules.iter().zip(&*table.rules));
+    let old: HashMap<&RuleName, &RuleCount> = old.collect();
     let count = |name: &RuleName| match old.get(name) {
         Some(&old) => Arc::clone(old),
         None => Arc::new(PerWorker::new(workers)),

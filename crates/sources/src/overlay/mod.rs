@@ -26,7 +26,7 @@ use std::sync::Arc;
 use change_map::ChangeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use weir_config::document::Node;
+use weir_config::document::{NODE_DEPTH_MAX, Node};
 use weir_config::{MergedValues, Severity};
 
 pub(crate) use rules::Tree;
@@ -97,6 +97,8 @@ impl Change {
 pub struct Overlay {
     changes: ChangeMap,
     bytes: usize,
+    /// The number of changes with each number of segments in their paths, so that few are looked for above a path.
+    by_length: [u32; NODE_DEPTH_MAX],
 }
 
 impl Overlay {
@@ -121,14 +123,18 @@ impl Overlay {
 
     fn insert(&mut self, change: Change) {
         self.bytes += change.bytes();
-        let before = self.changes.insert(Arc::new(change));
-        self.bytes -= before.map_or(0, |before| before.bytes());
+        let length = length_index(change.path().as_str());
+        match self.changes.insert(Arc::new(change)) {
+            Some(before) => self.bytes -= before.bytes(),
+            None => self.by_length[length] += 1,
+        }
     }
 
     fn drop_at(&mut self, path: &str) -> bool {
-        let dropped = self.changes.remove(path);
-        self.bytes -= dropped.as_ref().map_or(0, |change| change.bytes());
-        dropped.is_some()
+        let Some(dropped) = self.changes.remove(path) else { return false };
+        self.bytes -= dropped.bytes();
+        self.by_length[length_index(path)] -= 1;
+        true
     }
 
     /// The member of a pool after the changes of it. `in_files`: the member in the files. `None`: a change above it says which
@@ -165,9 +171,15 @@ impl Overlay {
     /// The change at a path above this one.
     fn above(&self, path: &Pointer) -> Option<&Change> {
         let text = path.as_str();
-        let ends = text.char_indices().filter(|(index, it)| *it == '/' && *index > 0);
+        let ends = text.match_indices('/').map(|(index, _)| index).skip(1);
+        let ends = ends.zip(&self.by_length).filter(|(_, count)| **count > 0);
         ends.map(|(index, _)| &text[..index]).find_map(|above| self.get(above))
     }
+}
+
+/// The index of the number of a path's segments, which is at least 1.
+fn length_index(path: &str) -> usize {
+    path.bytes().skip(1).filter(|byte| *byte == b'/').count()
 }
 
 /// The bounds of the paths below this one, which begin with it and `/`; `0` is the character after `/`.
