@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::document::{self, Node, NodeValue, ScalarKind};
 use crate::{Severity, json_schema, parse, reference_markdown};
 
-const REFERENCE_BEGIN: &str = "<!-- reference: generated from crates/config/src/raw.rs -->\n";
+const REFERENCE_BEGIN: &str = "<!-- reference: generated from crates/config/src/raw/ -->\n";
 const REFERENCE_END: &str = "<!-- end of reference -->";
 
 /// Set to 1 to rewrite the reference in the documentation instead of comparing it.
@@ -217,7 +217,7 @@ fn the_schema_accepts_the_examples_and_they_use_every_key() {
         assert_eq!(outcome, Ok(()), "{}", path.display());
     }
     let unused: Vec<String> = all_keys().difference(&validator.used).cloned().collect();
-    assert!(unused.is_empty(), "no example has {unused:?}");
+    assert!(unused.is_empty(), "no example has {unused:?}: use them in a file of examples/");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn the_reference_is_the_declarations() {
     }
     assert!(
         reference == expected,
-        "docs/configuration.md is not up to date: run the tests with {UPDATE_VARIABLE}=1"
+        "docs/configuration.md is not up to date: run `{UPDATE_VARIABLE}=1 cargo test -p weir-config documentation`"
     );
     for key in all_keys() {
         let (_, key) = key.split_once('.').expect("section and key");

@@ -111,7 +111,10 @@ fn compare(often: Cells, seldom: Cells) {
         let table = format!("{text}\n{}", all.table(all_often));
         return std::fs::write(TABLE, table).expect("a written table");
     }
-    assert!(missing.is_empty(), "not in phases.md: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "not in phases.md: {missing:#?}: if this may happen, run `WEIR_UPDATE_REFERENCE=1 cargo test -p weir-exchange --test events`"
+    );
     if *tests == TESTS {
         let unreached = all.unreached_of(&table);
         assert!(unreached.is_empty(), "in phases.md, and never happened: {unreached:#?}");

@@ -10,6 +10,9 @@ use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
 
 /// An action of a rule.
+///
+/// Most questions below are lists of some actions: the compiler does not ask them about a new one. An action that
+/// [`Action::is_for_request`] does not name is refused in rules that read the response.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// The pool that gets the request.

@@ -19,7 +19,9 @@ use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, ReplaceResult, Template};
 use crate::persistence::cookie::OtherTokens;
 
-/// The decisions of the policies. It is reused from request to request.
+/// The decisions of the policies. It is reused from request to request, so [`Decision::clear`] empties each field.
+///
+/// What the response or the log needs is moved out before. `CONTRIBUTING.md` lists the places ("What outlives the decision").
 #[derive(Debug, Default)]
 pub struct Decision {
     /// Another pool than the virtual server's.

@@ -26,7 +26,10 @@ pub const SPARE_MAX: usize = 256;
 /// A box with more memory is freed instead of kept.
 pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 
-/// Data of a request that is needed later. Boxes are reused with their capacity.
+/// Data of a request that is needed later. Boxes are reused with their capacity, so [`RequestContext::clear`] empties each field.
+///
+/// What a rule may decide because of the user is also dropped by [`RequestContext::forget_what_is_for_the_unchecked`]: rules
+/// read the user before the password is checked.
 #[derive(Debug, Default)]
 pub struct RequestContext {
     /// Changes to the response that were decided with the request.

@@ -117,6 +117,6 @@ fn each_rule_is_in_the_documents() {
     }
     assert!(
         found == expected,
-        "docs/waf-builtin.md is not up to date: run this test with {UPDATE_VARIABLE}=1"
+        "docs/waf-builtin.md is not up to date: run `{UPDATE_VARIABLE}=1 cargo test -p weir-waf each_rule`"
     );
 }
