@@ -21,6 +21,7 @@ use super::agenda::Task;
 use super::world::{DrainDeadlines, World};
 use crate::worker::command::Command;
 use crate::worker::control_channel::ControlEvent;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;
@@ -260,7 +261,7 @@ impl Worker {
             match client.stage {
                 Stage::Streams => client.announce_end((io, agenda), key),
                 _ if client.leaves_idle(io) => {
-                    self.router.edge(io).end_client(key, ClientEnd::ORDERLY);
+                    WorkerEdge::of(io, &mut self.router.world).end_client(key, ClientEnd::ORDERLY);
                 }
                 _ => {}
             }
@@ -347,7 +348,7 @@ impl Worker {
                     let step = ClientStep::EndStreams(Termination::Stopped, ClientEnd::Stop);
                     self.router.client_step(io, key, step);
                 }
-                _ => self.router.edge(io).end_client(key, ClientEnd::Close),
+                _ => WorkerEdge::of(io, &mut self.router.world).end_client(key, ClientEnd::Close),
             }
         }
     }

@@ -25,6 +25,14 @@ pub struct WorkerEdge<'a> {
     pub world: &'a mut World,
 }
 
+impl<'a> WorkerEdge<'a> {
+    /// The sockets and the state, for calls of transactions.
+    #[inline(always)]
+    pub fn of(io: &'a mut EventLoop, world: &'a mut World) -> Self {
+        Self { io, world }
+    }
+}
+
 /// Records the steps of requests with notes.
 impl Witness for WorkerEdge<'_> {
     #[inline]

@@ -13,6 +13,7 @@ use weir_tls::{HandshakeResult, TlsError};
 
 use crate::owners::key_of;
 use crate::worker::agenda::TaskKind;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::{Worker, sooner};
 
 /// The side whose socket has an event.
@@ -47,13 +48,17 @@ fn passed(worker: &mut Worker, io: &mut EventLoop, from: &SocketOwner, count: us
             let Some(client) = world.clients.all.get(key) else { return };
             client.server.counters.bytes_received.add(count as u64);
             let Some(exchange) = client.exchange() else { return };
-            worker.router.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
+            worker.router.with_any(io, exchange, |it, at| {
+                it.with_tunnel(|it| it.client_passed(at, passing))
+            });
         }
         SocketOwner::Member(key) => {
             let Some(connection) = world.members.all.get(key) else { return };
             connection.member.counters.bytes_received.add(count as u64);
             let Some(exchange) = connection.exchange else { return };
-            worker.router.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
+            worker.router.with_any(io, exchange, |it, at| {
+                it.with_tunnel(|it| it.member_passed(at, passing))
+            });
         }
         SocketOwner::Neither => {}
     }
@@ -210,7 +215,9 @@ impl Handler for Worker {
 
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
         match SocketOwner::of(owner) {
-            SocketOwner::Client(key) => self.router.edge(io).forget_client(key),
+            SocketOwner::Client(key) => {
+                WorkerEdge::of(io, &mut self.router.world).forget_client(key)
+            }
             // The member connection was removed when it started to linger.
             SocketOwner::Member(_) => {
                 self.router.world.counted.member_connections_leaving.subtract(1)

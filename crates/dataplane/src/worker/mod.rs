@@ -45,8 +45,9 @@ use state::waiting_requests::WaitingRequests;
 use sweeps::Sweeps;
 use udp::Udp;
 use weir_event_loop::Token;
+use weir_exchange::arena::Arena;
 use weir_exchange::local::table::LocalTable;
-use world::World;
+use world::{Inbox, World};
 
 use crate::inspection_queue::KeptInspections;
 
@@ -72,7 +73,12 @@ impl Worker {
         let (mut world, commands) = World::new(setup);
         log_settings::log_as_configured(&mut world);
         let mut worker = Self {
-            router: Router::new(world, inspections),
+            router: Router {
+                exchanges: Arena::default(),
+                inbox: Inbox::default(),
+                world,
+                inspections,
+            },
             udp: Udp::default(),
             sweeps: Sweeps::default(),
             control: ControlChannel::new(commands, control),

@@ -3,11 +3,8 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{Arena, ExchangeKey, OfExchange};
-use weir_exchange::parts::caller::Caller;
 use weir_exchange::parts::transaction_ends::NextClientState;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_exchange::transaction::relay::Relay;
-use weir_exchange::transaction::tunnel::Tunnel;
 use weir_exchange::transaction::{Transaction, stages};
 
 use crate::inspection_queue::KeptInspections;
@@ -31,11 +28,6 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router without connections.
-    pub fn new(world: World, inspections: KeptInspections) -> Self {
-        Self { exchanges: Arena::default(), inbox: Inbox::default(), world, inspections }
-    }
-
     /// Calls a function with an exchange, if it still exists and has not become a tunnel.
     pub fn with<R: Default>(
         &mut self,
@@ -48,32 +40,6 @@ impl Router {
         })
     }
 
-    /// Calls a function with a tunnel, if it still exists.
-    pub fn with_tunnel<R: Default>(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        act: impl FnOnce(&mut Tunnel, &mut WorkerEdge<'_>) -> R,
-    ) -> R {
-        self.with_any(io, key, |it, at| {
-            it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at))
-        })
-    }
-
-    /// Calls a function with a relay, if it still exists and has not become a tunnel.
-    pub fn with_relay(
-        &mut self,
-        io: &mut EventLoop,
-        key: ExchangeKey,
-        act: impl FnOnce(&mut Relay, &mut WorkerEdge<'_>),
-    ) {
-        self.with_any(io, key, |it, at| {
-            if let Transaction::Relay(relay) = it {
-                act(relay, at);
-            }
-        });
-    }
-
     /// Calls a function with a transaction, if it still exists. If the transaction has ended afterwards, it is removed, and
     /// its client connection continues.
     pub fn with_any<R: Default>(
@@ -83,7 +49,7 @@ impl Router {
         act: impl FnOnce(&mut Transaction, &mut WorkerEdge<'_>) -> R,
     ) -> R {
         let Some(transaction) = self.exchanges.get_mut(key) else { return R::default() };
-        let result = act(transaction, &mut WorkerEdge { io: &mut *io, world: &mut self.world });
+        let result = act(transaction, &mut WorkerEdge::of(&mut *io, &mut self.world));
         if let Some(after) = transaction.ends_mut().over.take() {
             self.continue_client(io, key, after);
         }
@@ -114,9 +80,20 @@ impl Router {
     ) {
         match after {
             NextClientState::Tunnel { has_member_ended } => {
-                return become_tunnel(self, io, key, has_member_ended);
+                self.exchanges.replace(key, Transaction::into_tunnel);
+                return self.with_any(io, key, |it, at| {
+                    let has_client_ended = at.world.clients.has_ended(it.ends());
+                    it.with_tunnel(|it| it.start(at, (has_client_ended, has_member_ended)));
+                });
             }
-            NextClientState::Subrequest => return end_subrequest(self, io, key),
+            NextClientState::Subrequest => {
+                let ended = self.exchanges.get_mut(key).and_then(Transaction::take_reply);
+                self.exchanges.discard(key);
+                let Some((parent, reply)) = ended else { return };
+                return self.with(io, parent, |it, at| {
+                    stages::child_ended(it, at, Some(key), reply);
+                });
+            }
             _ => {}
         }
         let Some(transaction) = self.exchanges.get(key) else { return };
@@ -138,13 +115,16 @@ impl Router {
                     step => self.client_step(io, client, step),
                 }
             }
-            NextClientState::Whole => self.edge(io).end_client(client, ClientEnd::ORDERLY),
+            NextClientState::Whole => {
+                WorkerEdge::of(io, &mut self.world).end_client(client, ClientEnd::ORDERLY)
+            }
             NextClientState::Gone { must_reset } => {
                 let end = if must_reset { ClientEnd::Reset } else { ClientEnd::Close };
-                self.edge(io).end_client(client, end);
+                WorkerEdge::of(io, &mut self.world).end_client(client, end);
             }
             NextClientState::Broken { must_reset } => {
-                self.edge(io).end_client(client, ClientEnd::Cut { must_reset });
+                WorkerEdge::of(io, &mut self.world)
+                    .end_client(client, ClientEnd::Cut { must_reset });
             }
             NextClientState::Cut { termination, must_reset } => {
                 // All exchanges on the connection end with it.
@@ -156,36 +136,4 @@ impl Router {
             | NextClientState::Tunnel { .. } => {}
         }
     }
-
-    /// The sockets and the state, for calls of transactions.
-    pub fn edge<'a>(&'a mut self, io: &'a mut EventLoop) -> WorkerEdge<'a> {
-        WorkerEdge { io, world: &mut self.world }
-    }
-}
-
-/// Turns an exchange or a relay into a tunnel.
-fn become_tunnel(
-    router: &mut Router,
-    io: &mut EventLoop,
-    key: ExchangeKey,
-    has_member_ended: bool,
-) {
-    router.exchanges.replace(key, |transaction| match transaction {
-        Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
-        Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
-        tunnel @ Transaction::Tunnel(_) => tunnel,
-    });
-    router.with_tunnel(io, key, |it, at| {
-        let has_client_ended = at.world.clients.has_ended(&it.ends);
-        it.start(at, (has_client_ended, has_member_ended));
-    });
-}
-
-/// Handles the end of one of weir's own requests: removes the request, and hands the reply to the transaction that waits for it.
-fn end_subrequest(router: &mut Router, io: &mut EventLoop, child: ExchangeKey) {
-    let exchange = router.exchanges.get_mut(child).and_then(Transaction::http_mut);
-    let ended = exchange.map(|it| (it.ends.caller, it.reply.take()));
-    router.exchanges.discard(child);
-    let Some((Caller::Parent(parent), reply)) = ended else { return };
-    router.with(io, parent, |it, at| stages::child_ended(it, at, Some(child), reply));
 }

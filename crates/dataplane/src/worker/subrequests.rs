@@ -22,9 +22,9 @@ pub fn run(router: &mut Router, io: &mut EventLoop, deferred: DeferredWork) {
             // A tunnel that has received all data learns that its client has sent FIN.
             let client = router.world.clients.all.get(key).filter(|client| client.ended);
             if let Some(exchange) = client.and_then(Client::exchange) {
-                router.with_tunnel(io, exchange, |it, at| {
-                    if at.world.clients.has_ended(&it.ends) {
-                        it.handle_client_end(at);
+                router.with_any(io, exchange, |it, at| {
+                    if at.world.clients.has_ended(it.ends()) {
+                        it.with_tunnel(|it| it.handle_client_end(at));
                     }
                 });
             }
@@ -87,13 +87,6 @@ fn inspect(
 
 /// Goes on with the inspections that are kept, for one turn.
 pub fn resume_inspections(router: &mut Router, io: &mut EventLoop) {
-    resume_some(router, io);
-    if !router.inspections.are_none() {
-        router.world.agenda.add_once(Task::ResumeInspections);
-    }
-}
-
-fn resume_some(router: &mut Router, io: &mut EventLoop) {
     loop {
         if let Some((job, panic)) = router.inspections.resume() {
             let World { id, notices, .. } = &router.world;
@@ -101,8 +94,11 @@ fn resume_some(router: &mut Router, io: &mut EventLoop) {
             inspection_returned(router, io, *job);
         }
         if !router.inspections.are_too_many() {
-            return;
+            break;
         }
+    }
+    if !router.inspections.are_none() {
+        router.world.agenda.add_once(Task::ResumeInspections);
     }
 }
 
@@ -112,7 +108,11 @@ pub fn inspection_returned(router: &mut Router, io: &mut EventLoop, job: Inspect
     counted.waf_inspections_away.subtract(1);
     counted.waf_inspections_lost.add(u64::from(job.is_lost()));
     match router.world.tools.offloaded.end(&job) {
-        Some(left) => verdict_waits::unawaited_inspection_returned(&mut router.edge(io), left, job),
+        Some(left) => verdict_waits::unawaited_inspection_returned(
+            &mut WorkerEdge::of(io, &mut router.world),
+            left,
+            job,
+        ),
         None => router.with_any(io, job.exchange, |it, at| it.inspection_returned(at, job)),
     }
 }

@@ -6,6 +6,7 @@ use weir_exchange::parts::pieces::Pieces;
 
 use super::agenda::{Due, Task};
 use super::client::pending::Begins;
+use super::edge::WorkerEdge;
 use super::member::stream_event::StreamEvent;
 use super::router::Router;
 use super::state::client_end::ClientEnd;
@@ -40,19 +41,15 @@ fn run_end_of_turn(worker: &mut Worker, io: &mut EventLoop) {
 
 impl Router {
     /// Does the tasks that are due after a call, or at the end of a read. What they add is done, too.
-    #[inline]
     pub fn run_due(&mut self, io: &mut EventLoop, due: Due) {
         debug_assert_ne!(due, Due::EndOfTurn, "the worker does these");
-        if self.world.agenda.has(due) {
-            run_tasks(self, io, due);
+        if !self.world.agenda.has(due) {
+            return;
         }
-    }
-}
-
-fn run_tasks(router: &mut Router, io: &mut EventLoop, due: Due) {
-    for &kind in due.kinds() {
-        while let Some(task) = router.world.agenda.take(kind) {
-            run(router, io, task);
+        for &kind in due.kinds() {
+            while let Some(task) = self.world.agenda.take(kind) {
+                run(self, io, task);
+            }
         }
     }
 }
@@ -87,7 +84,7 @@ fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
         Task::FlushMember(key) => router.world.members.flush(io, key),
         Task::FlushClient(key) => {
             if router.world.clients.flush_at_end_of_turn((io, &mut router.world.agenda), key) {
-                router.edge(io).end_client(key, ClientEnd::ORDERLY);
+                WorkerEdge::of(io, &mut router.world).end_client(key, ClientEnd::ORDERLY);
             }
         }
         Task::BoundMemory => {

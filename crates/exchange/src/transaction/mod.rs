@@ -41,12 +41,15 @@ pub mod unusual;
 pub mod upload;
 pub mod verdict_waits;
 
+use crate::arena::ExchangeKey;
 use crate::edge::{Edge, Lag, Release, Side};
+use crate::parts::caller::Caller;
 use crate::parts::end::End;
 use crate::parts::failure::{Loss, MemberFailure, Progress};
 use crate::parts::inspection_job::InspectionJob;
 use crate::parts::phase::Phase;
 use crate::parts::pieces::Pieces;
+use crate::parts::reply::Reply;
 use crate::parts::transaction_ends::{LetOut, NextClientState, TransactionEnds};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
@@ -103,6 +106,36 @@ impl Transaction {
         match self {
             Self::Tunnel(tunnel) => Some(tunnel),
             _ => None,
+        }
+    }
+
+    /// Calls a function with the tunnel, if the transaction is one.
+    pub fn with_tunnel<R: Default>(&mut self, act: impl FnOnce(&mut Tunnel) -> R) -> R {
+        self.tunnel_mut().map_or_else(R::default, act)
+    }
+
+    /// The tunnel that an exchange or a relay becomes.
+    pub fn into_tunnel(self) -> Self {
+        match self {
+            Self::Http(exchange) => Self::Tunnel(Tunnel::of(exchange)),
+            Self::Relay(relay) => Self::Tunnel(Tunnel::of_relay(relay)),
+            tunnel @ Self::Tunnel(_) => tunnel,
+        }
+    }
+
+    /// The transaction for which this one, a request of weir's own, was made, and the reply for it; `None`: there is none.
+    pub fn take_reply(&mut self) -> Option<(ExchangeKey, Option<Box<Reply>>)> {
+        let exchange = self.http_mut()?;
+        match exchange.ends.caller {
+            Caller::Parent(parent) => Some((parent, exchange.reply.take())),
+            Caller::Client(..) | Caller::Nobody => None,
+        }
+    }
+
+    /// A relay's member is connected.
+    pub fn connected(&mut self, at: &mut impl Edge) {
+        if let Self::Relay(relay) = self {
+            relay.connected(at);
         }
     }
 

@@ -45,7 +45,7 @@ impl State {
         link: &Link,
         text: TextId,
     ) -> OpResult {
-        let length = self.message.variables.texts.get(text).len();
+        let length = self.message.variables.text(text).len();
         self.message.variables.texts.count_compared(length);
         self.counts.compared += 1;
         match &link.operator.kind {
@@ -60,15 +60,13 @@ impl State {
                     None => self.or_exceeded(None),
                 }
             }
-            Comparison::Pm(words) => match words.find(self.message.variables.texts.get(text)) {
+            Comparison::Pm(words) => match words.find(self.message.variables.text(text)) {
                 None => OpResult::No,
                 Some(found) => OpResult::Part(found.range()),
             },
             Comparison::Number(relation, template) => {
                 let wanted = self.number(view, rule, template);
-                OpResult::of(
-                    relation.holds(number_of(self.message.variables.texts.get(text)), wanted),
-                )
+                OpResult::of(relation.holds(number_of(self.message.variables.text(text)), wanted))
             }
             Comparison::Text(how, template) => {
                 let argument = match (template.as_bytes(), template.as_written()) {
@@ -79,35 +77,34 @@ impl State {
                     }
                     (None, None) => Cow::Owned(self.expanded(view, rule, template)),
                 };
-                OpResult::of(how.holds(self.message.variables.texts.get(text), &argument))
+                OpResult::of(how.holds(self.message.variables.text(text), &argument))
             }
             Comparison::ByteRange(allowed) => {
-                OpResult::of(has_other_bytes(self.message.variables.texts.get(text), allowed))
+                OpResult::of(has_other_bytes(self.message.variables.text(text), allowed))
             }
             Comparison::UrlEncoding => {
-                OpResult::of(has_bad_escape(self.message.variables.texts.get(text)))
+                OpResult::of(has_bad_escape(self.message.variables.text(text)))
             }
             Comparison::Utf8Encoding => {
-                OpResult::of(std::str::from_utf8(self.message.variables.texts.get(text)).is_err())
+                OpResult::of(std::str::from_utf8(self.message.variables.text(text)).is_err())
             }
             Comparison::Addresses(networks) => {
-                let address = std::str::from_utf8(self.message.variables.texts.get(text)).ok();
+                let address = std::str::from_utf8(self.message.variables.text(text)).ok();
                 let address: Option<std::net::IpAddr> =
                     address.and_then(|it| it.trim().parse().ok());
                 OpResult::of(address.is_some_and(|address| {
                     networks.iter().any(|network| crate::plan::is_within(address, *network))
                 }))
             }
-            Comparison::Sqli => match injection::detect_sql(self.message.variables.texts.get(text))
-            {
+            Comparison::Sqli => match injection::detect_sql(self.message.variables.text(text)) {
                 None => OpResult::No,
                 Some(fingerprint) => OpResult::Found(fingerprint.as_str().as_bytes().to_vec()),
             },
             Comparison::Xss => {
-                OpResult::of(injection::detect_script(self.message.variables.texts.get(text)))
+                OpResult::of(injection::detect_script(self.message.variables.text(text)))
             }
             Comparison::Xxe => {
-                match injection::detect_definition(self.message.variables.texts.get(text)) {
+                match injection::detect_definition(self.message.variables.text(text)) {
                     None => OpResult::No,
                     Some(definition) => OpResult::Found(definition.to_vec()),
                 }
@@ -138,14 +135,14 @@ impl State {
     /// limit, the pattern is not evaluated.
     fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> OpResult {
         const WORK_BYTES_PER_STEP: usize = 8;
-        let steps = pattern.steps_max(self.message.variables.texts.get(text));
+        let steps = pattern.steps_max(self.message.variables.text(text));
         if steps > 0 {
             self.message.variables.texts.count_compared(steps.saturating_mul(WORK_BYTES_PER_STEP));
             if self.bounds.exceeds_work(self.message.variables.texts.work_bytes()) {
                 return OpResult::No;
             }
         }
-        let outcome = rx(pattern, self.message.variables.texts.get(text), captures);
+        let outcome = rx(pattern, self.message.variables.text(text), captures);
         self.or_exceeded(outcome)
     }
 

@@ -21,6 +21,11 @@ impl MessageVariables {
         Self { texts, values: Values::new() }
     }
 
+    /// The bytes of a text.
+    pub(super) fn text(&self, id: TextId) -> &[u8] {
+        self.texts.get(id)
+    }
+
     /// Sets a variable to a text.
     pub(super) fn set(&mut self, variable: Variable, bytes: &[u8]) {
         let text = self.texts.add(bytes);

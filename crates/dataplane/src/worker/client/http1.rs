@@ -11,6 +11,7 @@ use weir_exchange::transaction::{Transaction, trailers};
 
 use crate::worker::client::early_data;
 use crate::worker::client::handler::ClientHandler;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
@@ -96,7 +97,7 @@ impl Router {
                     self.client_step(io, key, step);
                     InputProgress::GoOn(0)
                 }
-                Stage::Hello => match self.edge(io).client_hello(key, rest) {
+                Stage::Hello => match WorkerEdge::of(io, &mut self.world).client_hello(key, rest) {
                     Ok(true) => InputProgress::Wait(rest.len()),
                     Ok(false) => InputProgress::Wait(0),
                     Err(how) => InputProgress::End(how),
@@ -129,7 +130,7 @@ impl Router {
                     break;
                 }
                 InputProgress::End(how) => {
-                    self.edge(io).end_client(key, how);
+                    WorkerEdge::of(io, &mut self.world).end_client(key, how);
                     at = input.len();
                     break;
                 }
@@ -199,7 +200,9 @@ impl Router {
             // The body is not read while the request waits for a member, nor pipelined data until it is complete.
             Some(Transaction::Http(exchange)) if exchange.takes_body() => exchange,
             Some(Transaction::Tunnel(_)) => {
-                self.with_tunnel(io, exchange_key, |it, at| it.client_sent(at, input));
+                self.with_any(io, exchange_key, |it, at| {
+                    it.with_tunnel(|it| it.client_sent(at, input))
+                });
                 return InputProgress::Wait(input.len());
             }
             Some(_) if !input.is_empty() => {
@@ -281,7 +284,8 @@ impl Router {
             return;
         }
         if client.ended {
-            self.edge(io).end_client(key, ClientEnd::Orderly { may_send: false });
+            WorkerEdge::of(io, &mut self.world)
+                .end_client(key, ClientEnd::Orderly { may_send: false });
         } else {
             io.sockets.resume(client.token);
         }

@@ -39,7 +39,8 @@ impl Router {
         if let Some(exchange) = client.exchange()
             && self.exchanges.get(exchange).is_some_and(Transaction::is_tunnel)
         {
-            return self.with_tunnel(io, exchange, |it, at| it.client_sent(at, bytes));
+            return self
+                .with_any(io, exchange, |it, at| it.with_tunnel(|it| it.client_sent(at, bytes)));
         }
         if client.has_input() {
             if client.http1.add(bytes, &client.server.limits) {

@@ -7,6 +7,7 @@ use weir_tls::TlsError;
 
 use crate::worker::client::handler::ClientHandler;
 use crate::worker::client::unserved_log::RefusalFacts;
+use crate::worker::edge::WorkerEdge;
 use crate::worker::router::Router;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::{ClientNews, ClientStep};
@@ -29,7 +30,7 @@ impl Router {
     pub fn client_step(&mut self, io: &mut EventLoop, key: ClientKey, step: ClientStep) {
         match step {
             ClientStep::Nothing => {}
-            ClientStep::End(how) => self.edge(io).end_client(key, how),
+            ClientStep::End(how) => WorkerEdge::of(io, &mut self.world).end_client(key, how),
             ClientStep::Next => self.client_next(io, key),
             ClientStep::Tell(exchange, news) => {
                 self.with_any(io, exchange, |it, at| match news {
@@ -40,7 +41,7 @@ impl Router {
             }
             ClientStep::Abandon(exchange, why, how) => {
                 self.with_any(io, exchange, |it, at| it.abandon(at, why));
-                self.edge(io).end_client(key, how);
+                WorkerEdge::of(io, &mut self.world).end_client(key, how);
             }
             ClientStep::EndStreams(why, how) => {
                 if let Some(http2) = self.world.clients.http2_mut(key) {
@@ -48,7 +49,7 @@ impl Router {
                         self.with_any(io, exchange, |it, at| it.abandon(at, why));
                     }
                 }
-                self.edge(io).end_client(key, how);
+                WorkerEdge::of(io, &mut self.world).end_client(key, how);
             }
             ClientStep::StreamsDrained => {
                 self.send_waiting(io, key, None);

@@ -53,7 +53,7 @@ impl Router {
         let exchange = match self.exchanges.get_mut(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
             Some(Transaction::Relay(_)) => {
-                return self.with_relay(io, exchange_key, |it, at| it.connected(at));
+                return self.with_any(io, exchange_key, |it, at| it.connected(at));
             }
             Some(Transaction::Tunnel(_)) | None => return,
         };
@@ -94,7 +94,9 @@ impl Router {
         let state = match self.exchanges.get(exchange) {
             Some(Transaction::Http(state)) => state,
             Some(Transaction::Tunnel(_)) => {
-                return self.with_tunnel(io, exchange, |it, at| it.member_sent(at, bytes));
+                return self.with_any(io, exchange, |it, at| {
+                    it.with_tunnel(|it| it.member_sent(at, bytes))
+                });
             }
             Some(Transaction::Relay(_)) => {
                 debug_assert!(false, "nothing is read before the connection is open");
@@ -136,7 +138,8 @@ impl Router {
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
             Some(Transaction::Tunnel(_)) => {
-                return self.with_tunnel(io, exchange_key, |it, at| it.member_ended(at));
+                return self
+                    .with_any(io, exchange_key, |it, at| it.with_tunnel(|it| it.member_ended(at)));
             }
             Some(Transaction::Relay(_)) => {
                 return self.connection_lost(io, key, MemberFailure::Abort);
