@@ -1,6 +1,7 @@
 //! The evaluation of operators.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::ops::Range;
 
 use super::report::Limit;
@@ -89,12 +90,7 @@ impl State {
                 OpResult::of(std::str::from_utf8(self.message.variables.text(text)).is_err())
             }
             Comparison::Addresses(networks) => {
-                let address = std::str::from_utf8(self.message.variables.text(text)).ok();
-                let address: Option<std::net::IpAddr> =
-                    address.and_then(|it| it.trim().parse().ok());
-                OpResult::of(address.is_some_and(|address| {
-                    networks.iter().any(|network| crate::plan::is_within(address, *network))
-                }))
+                OpResult::of(is_address_in(networks, self.message.variables.text(text)))
             }
             Comparison::Sqli => match injection::detect_sql(self.message.variables.text(text)) {
                 None => OpResult::No,
@@ -169,4 +165,12 @@ fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<OpResult> {
         return Some(OpResult::No);
     }
     Some(pattern.groups(bytes, GROUPS_MAX)?.map_or(OpResult::No, OpResult::Groups))
+}
+
+/// Whether a text is an address within one of these networks.
+fn is_address_in(networks: &[(IpAddr, u8)], text: &[u8]) -> bool {
+    let address = std::str::from_utf8(text).ok().and_then(|it| it.trim().parse().ok());
+    address.is_some_and(|address| {
+        networks.iter().any(|network| crate::plan::is_within(address, *network))
+    })
 }
