@@ -1,5 +1,6 @@
 //! Limits: weir rejects requests above them with the correct status, closes the connection, and counts them.
 
+use std::collections::BTreeSet;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -338,6 +339,25 @@ fn idle_connections_to_members_make_room_for_clients() {
         assert_eq!(client.get("/").assert_status(200).text(), "here");
     }
     assert!(idle() < IDLE as f64);
+}
+
+#[test]
+fn idle_connections_to_members_make_room_for_other_members() {
+    require!("prlimit");
+    let members: Vec<Member> = (0..DESCRIPTORS).map(|it| Member::named(&it.to_string())).collect();
+    let addresses: Vec<_> = members.iter().map(Member::address).collect();
+    let setup = Setup::new(&addresses)
+        .top("data_plane: { workers: 1 }")
+        .pool("reuse: { idle_timeout: 1h }")
+        .descriptors(DESCRIPTORS);
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    // Each member gets a connection in turn, and not all of them have room.
+    for round in 0..3 {
+        let answered = (0..DESCRIPTORS).map(|_| client.get("/").assert_status(200).text());
+        let answered: BTreeSet<String> = answered.collect();
+        assert_eq!(answered.len(), DESCRIPTORS, "round {round}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use weir_config::snapshot::ProxyVersion;
 use weir_connection::member::http2::MemberHttp2;
 use weir_event_loop::{EventLoop, Owner, Token};
+use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::member::LocalMember;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::attempt::Link;
@@ -154,7 +155,7 @@ impl Members {
         let by_ms = io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !need.is_fresh();
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let token = self.open_socket((io, &mut opening), ends, &local)?;
+        let (token, key) = self.open_socket((io, &mut opening), ends, &local)?;
         io.set_deadline(token, by_ms);
         if !preface.is_empty() {
             io.send(token, &[IoSlice::new(&preface)]);
@@ -192,6 +193,7 @@ impl Members {
             },
             ..MemberConnection::opening(token, &local, &pool)
         });
+        debug_assert_eq!(connection_key, key, "the socket names its connection");
         if let Some(attempt) = ends.phase.attempt_mut() {
             attempt.link = Some(Link::to(connection_key));
             (attempt.may_be_stale, attempt.sent_before) = (false, 0);
@@ -204,18 +206,24 @@ impl Members {
         Ok(())
     }
 
-    /// Opens a socket. If descriptors are short, idle connections to other members, which may use them, are closed.
+    /// Opens a socket that names the connection with the returned key: the next one, which the caller must add at once. If
+    /// descriptors are short, idle connections to other members, which may use them, are closed.
     fn open_socket(
         &mut self,
         (io, opening): (&mut EventLoop, &mut OpeningContext<'_>),
         ends: &TransactionEnds,
         member: &LocalMember,
-    ) -> Result<Token, MemberFailure> {
-        let owner = Owner::Member(owner_key(self.all.next_key()));
+    ) -> Result<(Token, ConnectionKey), MemberFailure> {
         let (pool, address) = (&ends.tries.pool, &member.live.address);
-        let mut opened = open_socket(io, pool, opening.client.as_deref_mut(), address, owner);
+        let mut open = |io: &mut EventLoop, key: ConnectionKey| {
+            let owner = Owner::Member(owner_key(key));
+            let opened = open_socket(io, pool, opening.client.as_deref_mut(), address, owner);
+            opened.map(|token| (token, key))
+        };
+        let mut opened = open(io, self.all.next_key());
         if opened == Err(Errno::MFILE) && self.make_room(io, opening.table) {
-            opened = open_socket(io, pool, opening.client.as_deref_mut(), address, owner);
+            // The places of the connections that were closed come next.
+            opened = open(io, self.all.next_key());
         }
         opened.map_err(|error| opening.failure(io.now_ms(), error))
     }
