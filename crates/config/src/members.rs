@@ -98,10 +98,11 @@ impl Config {
         let member = validate::configured_member(&raw, endpoint, &mut context);
         let monitors = known.and_then(|known| known.monitors.clone());
         let member = ConfiguredMember { monitors, ..member };
-        // The changes are not of monitors.
+        // The changes are not of monitors. Nothing asks for a file here: that may take long.
         let is_special = raw.monitors.is_some() != member.monitors.is_some()
-            || self.is_own_door(pool, &member)
-            || known.is_none() && self.is_special(pool, endpoint);
+            || endpoint.is_unix()
+            || known.is_none() && self.is_special(pool, endpoint)
+            || self.is_own_door(pool, &member);
         (!is_special && !context.has_findings()).then_some(member)
     }
 

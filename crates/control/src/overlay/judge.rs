@@ -21,6 +21,8 @@ const BATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Approximate maximum size of a batch that is checked on the thread that serves everything else of the control plane.
 const QUICK_BYTES_MAX: usize = 8 << 10;
+/// The time for that, which the supervisor does nothing else.
+const QUICK_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// A checked configuration with its sources.
 #[derive(Debug)]
@@ -176,8 +178,8 @@ impl Changes {
     }
 }
 
-/// As [`Changes::judge`], for a small batch of plain changes of members, whose check takes some microseconds. Gives back any
-/// other batch; nothing is reported then.
+/// As [`Changes::judge`], for a small batch of plain changes of members, whose check takes some microseconds each. Gives back any
+/// other batch, and one that takes longer than [`QUICK_TIME_MAX`], as in large pools.
 pub(crate) fn judge_members(
     changes: &Changes,
     main: &Path,
@@ -189,10 +191,11 @@ pub(crate) fn judge_members(
     }
     let mut judge = Judge::new(changes, main, newest);
     let mut rest = batch.into_iter();
+    let until = Instant::now() + QUICK_TIME_MAX;
     while let Some(pending) = rest.next() {
         match judge.members_alone(&pending) {
-            Some(composed) => judge.take(pending, composed),
-            None => {
+            Some(composed) if Instant::now() < until => judge.take(pending, composed),
+            _ => {
                 let judged = judge.accepted.verdicts.into_iter().map(|it| it.pending);
                 return Err(judged.chain([pending]).chain(rest).collect());
             }
@@ -340,7 +343,8 @@ impl<'a> Judge<'a> {
     /// The result of a transaction, if it can be found without a check of the whole configuration.
     fn members_alone(&self, pending: &PendingRequest) -> Option<ComposedVersion> {
         let QueuedRequest::Transaction(transaction) = &pending.asked else { return None };
-        if transaction.dry_run {
+        // What was before may be far back.
+        if transaction.dry_run || !matches!(transaction.wanted, RequestedChanges::Changes(_)) {
             return None;
         }
         let overlay = self.overlay(transaction).ok()?;
