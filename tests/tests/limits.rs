@@ -344,7 +344,8 @@ fn idle_connections_to_members_make_room_for_clients() {
 #[test]
 fn idle_connections_to_members_make_room_for_other_members() {
     require!("prlimit");
-    let members: Vec<Member> = (0..DESCRIPTORS).map(|it| Member::named(&it.to_string())).collect();
+    let named = |name: usize| Member::new(move |exchange| exchange.answer(name.to_string()));
+    let members: Vec<Member> = (0..DESCRIPTORS).map(named).collect();
     let addresses: Vec<_> = members.iter().map(Member::address).collect();
     let setup = Setup::new(&addresses)
         .top("data_plane: { workers: 1 }")
