@@ -10,16 +10,18 @@
 //! Case is ignored, `-`, `.`, space and `+` count as `_`, and escapes are decoded.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::Anchored;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous::NFA;
 
 /// Maximum number of times that a name is percent-decoded.
 const DECODINGS_MAX: usize = 3;
 
 /// Maximum length of an entity, such as `#x000070;`.
 const ENTITY_BYTES_MAX: usize = 10;
-
-/// Texts up to this length are searched byte by byte, without preparation.
-const SHORT_BYTES_MAX: usize = 256;
 
 /// Substrings that make a name secret.
 const PARTS: [&str; 111] = [
@@ -220,26 +222,78 @@ fn decodings(text: &[u8], is_true: impl Fn(&[u8]) -> bool) -> bool {
     is_true(&text)
 }
 
+/// What an entry of the lists has to be in a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Anywhere.
+    Part,
+    /// A word.
+    Word,
+    /// A word, unless the text is running text.
+    WordOfNames,
+    /// The end of a word, unless the text is running text.
+    End,
+}
+
+/// All entries of the lists, which are found in one pass over a text.
+struct Entries {
+    automaton: NFA,
+    /// The length in bytes and the place of each pattern of the automaton.
+    places: Vec<(usize, Place)>,
+}
+
+impl Entries {
+    fn new() -> Self {
+        let parts = PARTS.iter().map(|entry| (*entry, Place::Part));
+        let words = WORDS.iter().map(|entry| (*entry, Place::Word));
+        let words_of_names = WORDS_OF_NAMES.iter().map(|entry| (*entry, Place::WordOfNames));
+        let ends = ENDS.iter().map(|entry| (*entry, Place::End));
+        let all: Vec<_> = parts.chain(words).chain(words_of_names).chain(ends).collect();
+        let automaton = NFA::new(all.iter().map(|(entry, _)| entry)).expect("the lists are short");
+        Self { automaton, places: all.iter().map(|(entry, place)| (entry.len(), *place)).collect() }
+    }
+
+    /// Whether an entry has its place in a text. `folded`: the folded bytes of the text.
+    fn are_in(&self, text: &[u8], is_name: bool, folded: impl Iterator<Item = u8>) -> bool {
+        let automaton = &self.automaton;
+        let mut state = automaton.start_state(Anchored::No).expect("the automaton has a start");
+        for (at, byte) in folded.enumerate() {
+            state = automaton.next_state(Anchored::No, state, byte);
+            if automaton.is_match(state) {
+                let mut found = (0..automaton.match_len(state))
+                    .map(|index| self.places[automaton.match_pattern(state, index).as_usize()]);
+                if found.any(|(length, place)| {
+                    let range = at + 1 - length..at + 1;
+                    match place {
+                        Place::Part => true,
+                        Place::Word => is_word_end(text, &range) && is_word_start(text, &range),
+                        Place::WordOfNames => {
+                            is_name && is_word_end(text, &range) && is_word_start(text, &range)
+                        }
+                        Place::End => is_name && is_word_end(text, &range),
+                    }
+                }) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
 fn is_secret_as_written(text: &[u8], is_name: bool) -> bool {
-    let folded = folded(text);
-    if PARTS.iter().any(|part| places(&folded, part.as_bytes()).next().is_some()) {
-        return true;
+    static ENTRIES: LazyLock<Entries> = LazyLock::new(Entries::new);
+    if text.is_ascii() {
+        let is_whole = || text.eq_ignore_ascii_case(WHOLE);
+        let folded = text.iter().map(|byte| fold(*byte));
+        return ENTRIES.are_in(text, is_name, folded) || (is_name && is_whole());
     }
-    if WORDS.iter().any(|word| has_word(text, &folded, word.as_bytes(), true)) {
-        return true;
-    }
-    is_name
-        && (folded == WHOLE
-            || WORDS_OF_NAMES.iter().any(|word| has_word(text, &folded, word.as_bytes(), true))
-            || ENDS.iter().any(|end| has_word(text, &folded, end.as_bytes(), false)))
+    ENTRIES.are_in(text, is_name, folded(text).into_iter())
 }
 
 /// The text in lower case, with one separator, of the same length.
 fn folded(text: &[u8]) -> Vec<u8> {
     let mut folded: Vec<u8> = text.iter().map(|byte| fold(*byte)).collect();
-    if text.is_ascii() {
-        return folded;
-    }
     let mut at = 0;
     for chunk in text.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -256,15 +310,6 @@ fn folded(text: &[u8]) -> Vec<u8> {
     folded
 }
 
-/// The places of a part in a text.
-fn places<'a>(text: &'a [u8], part: &'a [u8]) -> Box<dyn Iterator<Item = usize> + 'a> {
-    if text.len() <= SHORT_BYTES_MAX {
-        let windows = text.windows(part.len()).enumerate();
-        return Box::new(windows.filter(move |(_, window)| *window == part).map(|(at, _)| at));
-    }
-    Box::new(memchr::memmem::find_iter(text, part))
-}
-
 /// The lower-case byte. Other separators become `_`, because servers treat them as equal.
 fn fold(byte: u8) -> u8 {
     match byte {
@@ -273,21 +318,20 @@ fn fold(byte: u8) -> u8 {
     }
 }
 
-/// Whether a word ends in a name, as in `pin`, `card_pin`, `userPin`. `is_whole`: the word also begins there.
-fn has_word(name: &[u8], folded: &[u8], word: &[u8], is_whole: bool) -> bool {
-    let is_bound = |left: Option<&u8>, right: Option<&u8>| match (left, right) {
-        (Some(left), Some(right)) => {
-            let is_camel = left.is_ascii_lowercase() && right.is_ascii_uppercase();
-            is_camel || !left.is_ascii_alphabetic() || !right.is_ascii_alphabetic()
-        }
-        _ => true,
-    };
-    let length = word.len();
-    places(folded, word).any(|at| {
-        let before = at.checked_sub(1).and_then(|before| name.get(before));
-        (!is_whole || is_bound(before, name.get(at)))
-            && is_bound(name.get(at + length - 1), name.get(at + length))
-    })
+/// Whether a word begins with this range, as in `pin`, `card_pin`, `userPin`.
+fn is_word_start(text: &[u8], range: &Range<usize>) -> bool {
+    range.start == 0 || is_bound(text[range.start - 1], text[range.start])
+}
+
+/// Whether a word ends with this range.
+fn is_word_end(text: &[u8], range: &Range<usize>) -> bool {
+    text.get(range.end).is_none_or(|behind| is_bound(text[range.end - 1], *behind))
+}
+
+/// Whether a word ends between two bytes.
+fn is_bound(left: u8, right: u8) -> bool {
+    let is_camel = left.is_ascii_lowercase() && right.is_ascii_uppercase();
+    is_camel || !left.is_ascii_alphabetic() || !right.is_ascii_alphabetic()
 }
 
 /// The text with its escapes (`%70`, `%u0070`, `\u0070`, `\x70`, `&#112;`, `&lt;`) decoded once; `None`: it contains none.
@@ -372,11 +416,67 @@ mod tests {
         }
     }
 
+    /// What the lists mean, one entry after another.
+    fn is_secret_by_each_entry(text: &[u8], is_name: bool) -> bool {
+        let folded = folded(text);
+        let has = |entry: &str, is_in_place: fn(&[u8], &Range<usize>) -> bool| {
+            let windows = folded.windows(entry.len()).enumerate();
+            let mut found = windows.filter(|(_, window)| *window == entry.as_bytes());
+            found.any(|(at, _)| is_in_place(text, &(at..at + entry.len())))
+        };
+        let is_word = |text: &[u8], range: &Range<usize>| {
+            is_word_start(text, range) && is_word_end(text, range)
+        };
+        PARTS.iter().any(|it| has(it, |_, _| true))
+            || WORDS.iter().any(|it| has(it, is_word))
+            || (is_name
+                && (folded == WHOLE
+                    || WORDS_OF_NAMES.iter().any(|it| has(it, is_word))
+                    || ENDS.iter().any(|it| has(it, is_word_end))))
+    }
+
+    #[test]
+    fn one_pass_finds_what_a_search_for_each_entry_finds() {
+        let lists = [&PARTS[..], &WORDS, &WORDS_OF_NAMES, &ENDS].concat();
+        let between = ["", "", "_", "-", ".", "x", "X", "é", "2", "s", "Ş", "code", "\u{130}"];
+        let mut state = 1_u64;
+        let mut below = |max: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % max
+        };
+        let mut secrets = 0;
+        for round in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..1 + below(3) {
+                let entry = lists[below(lists.len())];
+                let starts = entry.char_indices().map(|(at, _)| at).chain([entry.len()]);
+                let starts: Vec<usize> = starts.collect();
+                let (start, end) = match below(3) {
+                    0 => (0, entry.len()),
+                    1 => (starts[below(starts.len())], entry.len()),
+                    _ => (0, starts[below(starts.len())]),
+                };
+                let entry = &entry[start..end];
+                let entry = if below(4) == 0 { entry.to_uppercase() } else { entry.to_owned() };
+                text.push_str(between[below(between.len())]);
+                text.push_str(&entry);
+            }
+            text.push_str(between[below(between.len())]);
+            for is_name in [false, true] {
+                let expected = is_secret_by_each_entry(text.as_bytes(), is_name);
+                let found = is_secret_as_written(text.as_bytes(), is_name);
+                assert_eq!(found, expected, "round {round}: {text}");
+                secrets += usize::from(found);
+            }
+        }
+        assert!((10_000..38_000).contains(&secrets), "{secrets}");
+    }
+
     #[test]
     fn texts_that_mention_secrets() {
         for text in ["the password is x", "<pass>x</pass>", "{\"otp\":1}", "<sid>a</sid>"] {
             assert!(mentions_secret(text.as_bytes()), "{text}");
-            let long = format!("{}{text}", "a ".repeat(SHORT_BYTES_MAX));
+            let long = format!("{}{text}", "a ".repeat(256));
             assert!(mentions_secret(long.as_bytes()), "{text}, behind a long text");
         }
         for text in ["the key of the house", "code", "it's fine", "a passenger"] {
