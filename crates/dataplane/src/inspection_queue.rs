@@ -1,4 +1,4 @@
-//! The queue of inspections for the threads that go on with them, and the inspections of a worker that wait for a place in it.
+//! The queue of work for the inspectors, and the inspections of a worker that wait for a place in it.
 //!
 //! A worker cannot wait, and no request passes uninspected. So it keeps what the queue has no place for, and goes on with it
 //! itself, one short turn for each round of its event loop. What waits longest is first, in either way.
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use weir_exchange::parts::inspection_job::{InspectionJob, TURN};
+use weir_telemetry::waf_log::UnwrittenLine;
 
 use crate::panics;
 
@@ -20,33 +21,42 @@ const PLACES_PER_THREAD: usize = 4;
 /// for held bodies.
 const KEPT_MAX: usize = 512;
 
-/// An inspection, and the index of the worker that gets it back.
-pub type QueuedInspection = (usize, Box<InspectionJob>);
+/// Work for a thread, and the index of the worker that it is from.
+pub type QueuedWork = (usize, Work);
+
+/// Work for a thread.
+#[derive(Debug)]
+pub enum Work {
+    /// An inspection, which the worker gets back.
+    Inspect(Box<InspectionJob>),
+    /// The log line of an inspected request.
+    Write(UnwrittenLine),
+}
 
 /// The way of a worker's inspections to the threads.
 #[derive(Debug, Clone)]
 pub struct ToInspectors {
-    queue: SyncSender<QueuedInspection>,
+    queue: SyncSender<QueuedWork>,
     are_running: Arc<AtomicBool>,
 }
 
 impl ToInspectors {
     /// An empty queue for this number of threads. `are_running`: whether there are threads.
-    pub fn new(threads: usize, are_running: Arc<AtomicBool>) -> (Self, Receiver<QueuedInspection>) {
+    pub fn new(threads: usize, are_running: Arc<AtomicBool>) -> (Self, Receiver<QueuedWork>) {
         let (queue, waiting) = sync_channel(threads * PLACES_PER_THREAD);
         (Self { queue, are_running }, waiting)
     }
 
-    /// Puts an inspection into the queue.
+    /// Puts work of this worker into the queue.
     ///
     /// # Errors
-    /// The inspection: the queue is full, or there are no threads.
-    pub fn send(&self, worker: usize, job: Box<InspectionJob>) -> Result<(), Box<InspectionJob>> {
+    /// The work: the queue is full, or there are no threads.
+    pub fn send(&self, worker: usize, work: Work) -> Result<(), Work> {
         if !self.are_running.load(Relaxed) {
-            return Err(job);
+            return Err(work);
         }
-        self.queue.try_send((worker, job)).map_err(|error| match error {
-            TrySendError::Full((_, job)) | TrySendError::Disconnected((_, job)) => job,
+        self.queue.try_send((worker, work)).map_err(|error| match error {
+            TrySendError::Full((_, work)) | TrySendError::Disconnected((_, work)) => work,
         })
     }
 }
@@ -114,7 +124,7 @@ impl KeptInspections {
     fn send_all(&mut self) {
         let Some(to) = &self.to else { return };
         while let Some(job) = self.kept.pop_front() {
-            if let Err(job) = to.send(self.worker, job) {
+            if let Err(Work::Inspect(job)) = to.send(self.worker, Work::Inspect(job)) {
                 return self.kept.push_front(job);
             }
         }
@@ -126,7 +136,7 @@ mod tests {
     use super::*;
     use crate::sample_inspections::{broken, long, short};
 
-    fn queue(has_threads: bool) -> (KeptInspections, Receiver<QueuedInspection>) {
+    fn queue(has_threads: bool) -> (KeptInspections, Receiver<QueuedWork>) {
         let (to, waiting) = ToInspectors::new(1, Arc::new(AtomicBool::new(has_threads)));
         (KeptInspections::new(7, Some(to)), waiting)
     }
@@ -137,7 +147,11 @@ mod tests {
         let (mut tickets, jobs): (Vec<_>, Vec<_>) = (1..=6).map(long).unzip();
         let are_sent: Vec<bool> = jobs.into_iter().map(|job| inspections.add(job)).collect();
         assert_eq!(are_sent, [true, true, true, true, false, false]);
-        let next = || waiting.try_recv().map(|(worker, job)| (worker, job.number));
+        let next = || match waiting.try_recv() {
+            Ok((worker, Work::Inspect(job))) => Ok((worker, job.number)),
+            Ok((_, Work::Write(line))) => panic!("{line:?}"),
+            Err(error) => Err(error),
+        };
         assert_eq!(next(), Ok((7, 1)));
         assert!(inspections.resume().is_none(), "the last one has not ended");
         assert!(!inspections.are_none(), "one place for two");

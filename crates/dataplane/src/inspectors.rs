@@ -1,6 +1,7 @@
-//! Threads that go on with inspections by the web application firewall that take more than a turn of a worker.
+//! Threads that go on with inspections by the web application firewall that take more than a turn of a worker, and write log lines
+//! that take as long.
 //!
-//! Workers put inspections into one bounded queue, and get each back as a command.
+//! Workers put work into one bounded queue. An inspection comes back as a command; a line goes to the log.
 //!
 //! These threads parse what clients send, so they are confined as workers are. They share the descriptors of the control plane,
 //! because they announce results on the control sockets of workers.
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use weir_event_loop::confine;
 
-use crate::inspection_queue::{QueuedInspection, ToInspectors};
+use crate::inspection_queue::{QueuedWork, ToInspectors, Work};
 use crate::thread::Link;
 use crate::worker::Command;
 
@@ -26,7 +27,7 @@ const NICENESS: i32 = 5;
 /// The threads of a data path. They end when its workers have ended.
 #[derive(Debug)]
 pub struct Inspectors {
-    waiting: Arc<Mutex<Receiver<QueuedInspection>>>,
+    waiting: Arc<Mutex<Receiver<QueuedWork>>>,
     are_running: Arc<AtomicBool>,
     threads: usize,
     are_confined: bool,
@@ -91,15 +92,29 @@ fn prepare(is_confined: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn run(waiting: &Mutex<Receiver<QueuedInspection>>, workers: &[Weak<Link>]) {
+fn run(waiting: &Mutex<Receiver<QueuedWork>>, workers: &[Weak<Link>]) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         // All workers have ended.
-        let Ok((worker, mut job)) = next else { return };
-        // The panic hook logs a panic. The job goes back all the same, without a verdict.
-        let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
+        let Ok((worker, work)) = next else { return };
+        let Some(command) = done(work) else { continue };
         if let Some(link) = workers.get(worker).and_then(Weak::upgrade) {
-            link.tell(Command::Inspected(job));
+            link.tell(command);
+        }
+    }
+}
+
+/// Does the work. Returns what its worker has to know. The panic hook logs a panic.
+fn done(work: Work) -> Option<Command> {
+    match work {
+        Work::Inspect(mut job) => {
+            // After a panic, the job goes back all the same, without a verdict.
+            let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
+            Some(Command::Inspected(job))
+        }
+        Work::Write(line) => {
+            let is_sent = catch_unwind(AssertUnwindSafe(|| line.send()));
+            (!is_sent.unwrap_or(false)).then_some(Command::LineDropped)
         }
     }
 }
@@ -113,7 +128,7 @@ mod tests {
     fn inspections_come_back_and_a_panic_costs_only_its_own() {
         let (inspectors, to) = Inspectors::new(1, false);
         let (_first, job) = short(1);
-        let refused = to.send(0, job).expect_err("there are no threads yet");
+        let refused = to.send(0, Work::Inspect(job)).expect_err("there are no threads yet");
         let (link, commands, _socket) = Link::to_channel().expect("a link");
         inspectors.start(std::iter::once(Arc::clone(&link)));
         // A second call starts no others.
@@ -126,14 +141,14 @@ mod tests {
         assert_eq!(came_back(), (1, false));
         for (number, sample) in [(2, broken(2)), (3, long(3))] {
             let (_ticket, job) = sample;
-            to.send(0, job).expect("a place");
+            to.send(0, Work::Inspect(job)).expect("a place");
             assert_eq!(came_back(), (number, number == 2));
         }
         // Nobody gets what comes back for a worker that has ended.
         drop(link);
         let [(_fourth, fourth), (_fifth, fifth)] = [short(4), short(5)];
-        to.send(0, fourth).expect("a place");
-        to.send(1, fifth).expect("a place");
+        to.send(0, Work::Inspect(fourth)).expect("a place");
+        to.send(1, Work::Inspect(fifth)).expect("a place");
         drop(to);
         assert!(commands.recv().is_err());
     }

@@ -12,7 +12,6 @@ use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
 use weir_event_loop::{Descriptor, EventLoop, Token, Turns, random};
-use weir_exchange::parts::inspection_job::InspectionJob;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 use weir_telemetry::access_log::AccessLog;
@@ -21,7 +20,7 @@ use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::{Event, LogBatch, SpanBatch};
 use weir_telemetry::side_logs::SideLogs;
 
-use crate::inspection_queue::{QueuedInspection, ToInspectors};
+use crate::inspection_queue::{QueuedWork, ToInspectors, Work};
 use crate::outside;
 use crate::worker::{Command, Setup, Worker};
 
@@ -66,10 +65,10 @@ pub struct SimulatedWorker {
     policy_lines: Receiver<Event>,
     records: Receiver<Box<Record>>,
     /// The queue of long inspections, and whether a thread serves it.
-    inspections: Receiver<QueuedInspection>,
+    inspections: Receiver<QueuedWork>,
     has_inspector: Arc<AtomicBool>,
-    /// The inspection that the thread has, and when it comes back.
-    inspected: Option<(u64, Box<InspectionJob>)>,
+    /// The work that the thread has, and when it is done.
+    inspected: Option<(u64, Work)>,
     /// Kept open, because a worker stops when its channel for commands is closed.
     _commands: Sender<Command>,
 }
@@ -187,10 +186,10 @@ impl SimulatedWorker {
         self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
     }
 
-    /// Lets the thread for inspections begin with the next one, if it has none. It comes back in the first turn after this time.
+    /// Lets the thread for inspections begin with the next work, if it has none. It is done in the first turn after this time.
     pub fn inspect(&mut self, until_us: u64) {
         if self.inspected.is_none() {
-            self.inspected = self.inspections.try_recv().ok().map(|(_, job)| (until_us, job));
+            self.inspected = self.inspections.try_recv().ok().map(|(_, work)| (until_us, work));
         }
     }
 
@@ -232,10 +231,17 @@ impl SimulatedWorker {
     /// Makes one turn of the loop.
     pub fn turn(&mut self) -> std::io::Result<()> {
         self.wanted_at_us = self.turns.turn(&mut self.io, &mut self.worker, self.wanted_at_us)?;
-        let is_back = |(until_us, _): &mut (u64, _)| *until_us <= memory::now_us();
-        if let Some((_, mut job)) = self.inspected.take_if(is_back) {
-            job.run();
-            self.worker.obey_in_simulation(&mut self.io, Command::Inspected(job), Vec::new());
+        let is_done = |(until_us, _): &mut (u64, _)| *until_us <= memory::now_us();
+        if let Some((_, work)) = self.inspected.take_if(is_done) {
+            let command = match work {
+                Work::Inspect(mut job) => {
+                    job.run();
+                    Command::Inspected(job)
+                }
+                Work::Write(line) if line.send() => return Ok(()),
+                Work::Write(_) => Command::LineDropped,
+            };
+            self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
             self.wanted_at_us = Some(0);
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! | part | content |
 //! |---|---|
 //! | [`access_log`] | one line for each request, connection or session |
-//! | [`side_logs`] | entries for only a few requests: findings of the web application firewall, and [`spans`] |
+//! | [`side_logs`] | entries for only a few requests: findings of the web application firewall ([`waf_log`]), and [`spans`] |
 //! | [`records`] | the decisions about recent requests, for the admin API and explanations |
 //! | [`reports`] | batches and events, as the control plane receives them |
 //! | [`redaction`] | masks secrets in the WAF log, in spans, and where records and explanations are shown |
@@ -23,4 +23,4 @@ pub mod redaction;
 pub mod reports;
 pub mod side_logs;
 pub mod spans;
-mod waf_log;
+pub mod waf_log;

@@ -26,6 +26,11 @@ impl<L: Copy> Batcher<L> {
         Self { batch: LogBatch { log, bytes: Vec::new(), lines: 0 }, since_ms: 0, sender }
     }
 
+    /// The way of batches to the log.
+    pub fn sender(&self) -> SyncSender<LogBatch<L>> {
+        self.sender.clone()
+    }
+
     /// The buffer to append a line to. [`Self::end_line`] must follow.
     pub fn line(&mut self, now_ms: u64) -> &mut Vec<u8> {
         if self.batch.lines == 0 {

@@ -9,7 +9,7 @@ use weir_exchange::shared::counters::WorkerCounters;
 
 use crate::reports::{LogBatch, SpanBatch};
 use crate::spans::{FinishedTrace, SpanLog};
-use crate::waf_log::WafLog;
+use crate::waf_log::{UnwrittenLine, WafLog};
 
 /// Logs with entries for only a few requests.
 pub struct SideLogs {
@@ -25,14 +25,23 @@ impl SideLogs {
         Self { waf: WafLog::new(waf), spans: SpanLog::new(spans), has_lines: false }
     }
 
+    /// The log line of an inspected request, which is not written yet.
+    pub fn begin_inspected(
+        &mut self,
+        report: Box<InspectionReport>,
+        clock: Clock,
+    ) -> UnwrittenLine {
+        self.waf.begin(report, clock)
+    }
+
     /// Writes the log line of an inspected request.
     pub fn write_inspected(
         &mut self,
-        inspected: &InspectionReport<'_>,
+        line: &UnwrittenLine,
         clock: Clock,
         counters: &WorkerCounters,
     ) {
-        self.waf.write(inspected, clock, counters);
+        self.waf.write(line, clock, counters);
         self.has_lines = true;
     }
 

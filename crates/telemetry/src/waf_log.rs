@@ -1,6 +1,7 @@
 //! The audit log of the web application firewall: one JSON line for each request with findings.
 //!
-//! The log is independent of the access log's format. Secrets are masked ([`redaction`]).
+//! The log is independent of the access log's format. Secrets are masked ([`redaction`]). The search for them takes time in
+//! proportion to the texts of the request, so the line of a request with long texts is written on another thread.
 
 mod recorded_request;
 
@@ -8,11 +9,11 @@ use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
 use weir_core::clock::Clock;
-use weir_event_loop::wall_clock::{Date, WallClock};
+use weir_event_loop::wall_clock::WallClock;
 use weir_exchange::parts::inspection_report::{Cause, InspectionOutcome, InspectionReport};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_waf::checks::Finding;
-use weir_waf::inspection::{Inspection, Match, MatchedValue, stopped};
+use weir_waf::inspection::{Inspection, Match, MatchedValue, RecordedBody, stopped};
 use weir_waf::plan::CompiledRule;
 use weir_waf::seclang::Variable;
 
@@ -20,6 +21,7 @@ use crate::json::{put, put_number, put_text_key, put_whole_string};
 use crate::log_batch::Batcher;
 use crate::redaction::{self, Secrets};
 use crate::reports::{Log, LogBatch};
+use crate::waf_log::recorded_request::put_recorded;
 
 /// Maximum size of a line in bytes with its line feed, without a recorded request.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -39,6 +41,8 @@ const FINDINGS_BYTES_MAX: usize = 16 * 1024;
 const PLACE_BYTES_MAX: usize = 256;
 /// Maximum number of matched values of one rule.
 const VALUES_MAX: usize = 32;
+/// The line of a request with more bytes of texts is long.
+const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// The WAF log of one worker.
 pub struct WafLog {
@@ -52,15 +56,16 @@ impl WafLog {
         Self { batch: Batcher::new(Log::Waf, sender), wall: WallClock::default() }
     }
 
-    /// Writes the line of one request.
-    pub fn write(
-        &mut self,
-        inspected: &InspectionReport<'_>,
-        clock: Clock,
-        counters: &WorkerCounters,
-    ) {
+    /// The line of a request at the present time, which is not written yet.
+    pub fn begin(&mut self, report: Box<InspectionReport>, clock: Clock) -> UnwrittenLine {
         let (date, millisecond) = self.wall.at(clock);
-        put_line(self.batch.line(clock.now_ms()), inspected, (date, millisecond));
+        let time = format!("{}.{millisecond:03}Z", date.iso);
+        UnwrittenLine { time, report, sender: self.batch.sender() }
+    }
+
+    /// Writes a line.
+    pub fn write(&mut self, line: &UnwrittenLine, clock: Clock, counters: &WorkerCounters) {
+        line.put(self.batch.line(clock.now_ms()));
         self.batch.end_line(&counters.waf_log_lines_dropped);
     }
 
@@ -76,44 +81,68 @@ impl WafLog {
     }
 }
 
-fn put_line(
-    out: &mut Vec<u8>,
-    inspected: &InspectionReport<'_>,
-    (date, millisecond): (&Date, u64),
-) {
-    let start = out.len();
-    out.extend_from_slice(b"{\"type\":\"waf\",\"time\":\"");
-    out.extend_from_slice(date.iso.as_bytes());
-    put(out, format_args!(".{millisecond:03}Z\""));
-    put_text_key(out, "request_id");
-    put_whole_string(out, inspected.request_id.as_bytes());
-    put_client(out, inspected.client);
-    put_text(out, "virtual_server", inspected.server.live.name.as_bytes());
-    match inspected.inspection {
-        Some(inspection) => put_inspection(out, start, inspected, inspection),
-        None => {
-            put_outcome(out, inspected);
-            put_text_key(out, "lost");
-            out.extend_from_slice(b"true");
-        }
+/// A line that is not written yet. Any thread may write it.
+#[derive(Debug)]
+pub struct UnwrittenLine {
+    /// The time as it is in the line.
+    time: String,
+    report: Box<InspectionReport>,
+    sender: SyncSender<LogBatch>,
+}
+
+impl UnwrittenLine {
+    /// Whether writing it takes longer than other connections of a worker should wait.
+    pub fn is_long(&self) -> bool {
+        self.report.inspection.as_ref().is_some_and(|inspection| {
+            let recorded = match inspection.recorded_body() {
+                RecordedBody::Whole(body) => body.len(),
+                RecordedBody::LeftOut | RecordedBody::Off => 0,
+            };
+            inspection.text_bytes() + recorded > LONG_TEXT_BYTES
+        })
     }
-    out.extend_from_slice(b"}\n");
+
+    /// Writes the line, and sends it to the log by itself. Returns whether the log's queue had a place for it.
+    pub fn send(&self) -> bool {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        self.sender.try_send(LogBatch { log: Log::Waf, bytes, lines: 1 }).is_ok()
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        let (start, report) = (out.len(), &*self.report);
+        out.extend_from_slice(b"{\"type\":\"waf\",\"time\":\"");
+        out.extend_from_slice(self.time.as_bytes());
+        out.push(b'"');
+        put_text_key(out, "request_id");
+        put_whole_string(out, report.request_id.as_bytes());
+        put_client(out, report.client);
+        put_text(out, "virtual_server", report.virtual_server.as_bytes());
+        match &report.inspection {
+            Some(inspection) => put_inspection(out, start, report, inspection),
+            None => {
+                put_outcome(out, report);
+                put_text_key(out, "lost");
+                out.extend_from_slice(b"true");
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
 }
 
 /// Writes the request, the result, and the findings.
 fn put_inspection(
     out: &mut Vec<u8>,
     start: usize,
-    inspected: &InspectionReport<'_>,
+    report: &InspectionReport,
     inspection: &Inspection,
 ) {
-    let fields = &inspected.server.snapshot.authenticating.credential_fields;
-    let secrets = Secrets::of(inspection, fields);
+    let secrets = Secrets::of(inspection, &report.credential_fields);
     put_request(out, inspection, &secrets);
-    put_outcome(out, inspected);
+    put_outcome(out, report);
     put_findings(out, inspection.findings(), &secrets);
     put_rules(out, start, (inspection, &secrets));
-    recorded_request::put_recorded(out, inspection, &secrets);
+    put_recorded(out, inspection, &secrets);
 }
 
 fn put_client(out: &mut Vec<u8>, client: Option<SocketAddr>) {
@@ -138,8 +167,9 @@ fn put_request(out: &mut Vec<u8>, inspection: &Inspection, secrets: &Secrets<'_>
 }
 
 /// Writes the result of the inspection, its findings and the action.
-fn put_outcome(out: &mut Vec<u8>, inspected: &InspectionReport<'_>) {
-    let InspectionReport { mode, outcome, status, inspection, .. } = *inspected;
+fn put_outcome(out: &mut Vec<u8>, report: &InspectionReport) {
+    let InspectionReport { mode, outcome, status, ref inspection, .. } = *report;
+    let inspection = inspection.as_ref();
     put_text(out, "mode", mode.name().as_bytes());
     put_text(out, "outcome", outcome.name().as_bytes());
     if status != 0 {

@@ -50,6 +50,8 @@ pub enum Command {
     Follow(bool),
     /// An inspection is back. It is not from the control plane, but from a thread for inspections.
     Inspected(Box<InspectionJob>),
+    /// A log line that a thread for inspections has written found no place in the queue of its log, or its writing panicked.
+    LineDropped,
     /// Sets this flag, which shows that the loop makes turns.
     Answer(Arc<AtomicBool>),
     /// Sets what inspections need.

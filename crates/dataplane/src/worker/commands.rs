@@ -74,6 +74,7 @@ impl Worker {
                 log_settings::follow(&mut self.router.world, is_followed)
             }
             Command::Inspected(job) => subrequests::inspection_returned(&mut self.router, io, *job),
+            Command::LineDropped => self.router.world.counted.waf_log_lines_dropped.add(1),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(feature = "simulation")]
             Command::SetInspections { are_all_long, cpu_us } => {

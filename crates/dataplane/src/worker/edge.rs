@@ -210,10 +210,7 @@ impl Edge for WorkerEdge<'_> {
     fn tell(&mut self, notice: Notice<'_>) {
         let (world, clock) = (&mut *self.world, self.io.clock());
         match notice {
-            Notice::Inspected(inspected) => {
-                inspected.inspection.into_iter().for_each(|it| world.live.waf_rules.count(it));
-                world.side_logs.write_inspected(inspected, clock, &world.counted);
-            }
+            Notice::Inspected(report) => world.log_inspected(report, clock),
             Notice::Traced { ends, context, traced, record, why } => {
                 let finished = FinishedTrace { ends, context, traced, record, why };
                 let (ids, counted) = (&world.tools.request_ids, &world.counted);

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use weir_core::clock::Clock;
 use weir_event_loop::wall_clock::{self, WallClock};
 use weir_event_loop::{clock, random};
 use weir_exchange::local::surroundings::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::inspection_job::TURN;
+use weir_exchange::parts::inspection_report::InspectionReport;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
@@ -17,6 +19,7 @@ use weir_telemetry::access_log::AccessLog;
 use weir_telemetry::records::recorder::Recorder;
 use weir_telemetry::side_logs::SideLogs;
 
+use crate::inspection_queue::{ToInspectors, Work};
 use crate::worker::agenda::Agenda;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
@@ -62,6 +65,8 @@ pub struct World {
     /// All work that is put off.
     pub agenda: Agenda,
     pub tools: Tools,
+    /// The threads that write long lines of logs; `None`: there are none.
+    pub inspectors: Option<ToInspectors>,
 }
 
 impl World {
@@ -98,8 +103,22 @@ impl World {
             waiting: WaitingRequests::new(id),
             agenda: Agenda::default(),
             tools,
+            inspectors,
         };
         (world, commands)
+    }
+
+    /// Writes the log line of an inspected request: a long one on another thread, if one has a place for it.
+    pub fn log_inspected(&mut self, report: Box<InspectionReport>, clock: Clock) {
+        report.inspection.iter().for_each(|it| self.live.waf_rules.count(it));
+        let mut line = self.side_logs.begin_inspected(report, clock);
+        if let Some(to) = self.inspectors.as_ref().filter(|_| line.is_long()) {
+            match to.send(self.id, Work::Write(line)) {
+                Err(Work::Write(refused)) => line = refused,
+                Ok(()) | Err(Work::Inspect(_)) => return,
+            }
+        }
+        self.side_logs.write_inspected(&line, clock, &self.counted);
     }
 
     /// Whether the process is draining.

@@ -1,19 +1,22 @@
 //! The result of the web application firewall for a request.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use weir_core::policy::WafMode;
+use weir_http::secret_names::CredentialFields;
 use weir_waf::checks::Check;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
-use crate::local::table::LocalServer;
-
-/// An inspected request.
-pub struct InspectionReport<'a> {
+/// An inspected request. It owns all that the log has of it, so that its line may be written on another thread.
+#[derive(Debug)]
+pub struct InspectionReport {
     /// The request id.
-    pub request_id: &'a str,
-    /// The virtual server.
-    pub server: &'a LocalServer,
+    pub request_id: Box<str>,
+    /// The name of the virtual server.
+    pub virtual_server: Arc<str>,
+    /// The fields in which the virtual server's configuration finds credentials.
+    pub credential_fields: CredentialFields,
     /// The client's address in rules.
     pub client: Option<SocketAddr>,
     /// The mode that was applied.
@@ -23,7 +26,7 @@ pub struct InspectionReport<'a> {
     /// The status of the answer; 0: the request continued, or got no answer.
     pub status: u16,
     /// The inspection with its findings; `None`: it was lost, because it panicked.
-    pub inspection: Option<&'a Inspection>,
+    pub inspection: Option<Inspection>,
 }
 
 /// The outcome of an inspection.

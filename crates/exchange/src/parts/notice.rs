@@ -32,7 +32,7 @@ pub enum Notice<'a> {
         why: Blame,
     },
     /// A request was inspected, and the outcome must be logged.
-    Inspected(&'a InspectionReport<'a>),
+    Inspected(Box<InspectionReport>),
     /// A transaction with recorded spans has ended.
     Traced {
         /// Its connections.

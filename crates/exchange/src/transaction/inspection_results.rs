@@ -1,5 +1,7 @@
 //! The results of inspections: what follows a verdict, what is counted and logged, and the ends of blocked requests.
 
+use std::sync::Arc;
+
 use weir_config::snapshot::{Record, Waf};
 use weir_http::edits::FieldEdits;
 use weir_http::message::Framing;
@@ -166,12 +168,7 @@ pub fn tell(
     let is_of_note = !matches!(outcome, InspectionOutcome::Passed | InspectionOutcome::Unfinished);
     if is_of_note || has_findings || terms.waf.record == Record::All {
         inspection.logging();
-        let Terms { mode, client, .. } = *terms;
-        let request_id = &*terms.request_id;
-        let inspection = Some(&inspection);
-        let inspected =
-            InspectionReport { request_id, server, client, mode, outcome, status, inspection };
-        at.tell(Notice::Inspected(&inspected));
+        report(at, (server, terms), Some(inspection), outcome, status);
     }
 }
 
@@ -186,12 +183,28 @@ pub fn tell_lost(
     if matches!(outcome, InspectionOutcome::Unjudged { .. }) {
         server.counters.waf_unjudged.add(1);
     }
-    let Terms { mode, client, .. } = *terms;
-    let request_id = &*terms.request_id;
-    let inspection = None;
-    let inspected =
-        InspectionReport { request_id, server, client, mode, outcome, status, inspection };
-    at.tell(Notice::Inspected(&inspected));
+    report(at, (server, terms), None, outcome, status);
+}
+
+/// Hands the inspection over to the log.
+fn report(
+    at: &mut impl Edge,
+    (server, terms): (&LocalServer, &Terms),
+    inspection: Option<Inspection>,
+    outcome: InspectionOutcome,
+    status: u16,
+) {
+    let report = InspectionReport {
+        request_id: Box::from(&*terms.request_id),
+        virtual_server: Arc::clone(&server.live.name),
+        credential_fields: server.snapshot.authenticating.credential_fields.clone(),
+        client: terms.client,
+        mode: terms.mode,
+        outcome,
+        status,
+        inspection,
+    };
+    at.tell(Notice::Inspected(Box::new(report)));
 }
 
 /// A held body that may be forwarded.

@@ -1,12 +1,10 @@
 use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use weir_core::policy::WafMode;
-use weir_event_loop::{clock, random};
-use weir_exchange::environment::Environment;
-use weir_exchange::local::table::{LocalServer, LocalTable};
-use weir_exchange::shared::live::LiveTable;
+use weir_event_loop::clock;
+use weir_http::secret_names::CredentialFields;
 use weir_waf::checks::{Action, Check, Checks, Policy};
 use weir_waf::inspection::{BodyLength, Limit, Mode, Options, Request};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
@@ -63,32 +61,32 @@ fn inspected_by(
     inspection
 }
 
-fn server() -> Rc<LocalServer> {
-    let text = "virtual_servers: { shop: { listen: \"127.0.0.1:0\", pool: p } }\n\
-                pools: { p: { members: [ 127.0.0.1:1 ] } }\n";
-    let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
-    let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-    let outside = Environment { clock: clock::now(), fill_randomly: random::fill };
-    let table = LiveTable::build(snapshot, None, 1, &outside);
-    Rc::clone(LocalTable::new(&table, None, 0).server("shop").expect("the virtual server"))
-}
-
-fn line<'a>(
-    inspection: impl Into<Option<&'a Inspection>>,
+fn unwritten(
+    inspection: impl Into<Option<Inspection>>,
     outcome: InspectionOutcome,
     status: u16,
-) -> Vec<u8> {
-    let inspected = InspectionReport {
-        request_id: "abc",
-        server: &server(),
+) -> UnwrittenLine {
+    let report = InspectionReport {
+        request_id: "abc".into(),
+        virtual_server: "shop".into(),
+        credential_fields: CredentialFields::default(),
         client: Some("192.0.2.1:4711".parse().unwrap()),
         mode: WafMode::Block,
         outcome,
         status,
         inspection: inspection.into(),
     };
+    let (sender, _) = sync_channel(1);
+    UnwrittenLine { time: "1970-01-01T00:00:00.007Z".into(), report: Box::new(report), sender }
+}
+
+fn line(
+    inspection: impl Into<Option<Inspection>>,
+    outcome: InspectionOutcome,
+    status: u16,
+) -> Vec<u8> {
     let mut line = Vec::new();
-    put_line(&mut line, &inspected, (&Date::of(0), 7));
+    unwritten(inspection, outcome, status).put(&mut line);
     line
 }
 
@@ -101,7 +99,7 @@ fn a_request_that_was_blocked() {
     let headers = [("Host", "shop.example:8080"), ("User-Agent", "curl/\"8\"")];
     let inspection = inspected(RULES, "/a?id=evil%ff&token=12345", &headers);
     check(
-        line(&inspection, InspectionOutcome::Blocked(Cause::Rule(2)), 403),
+        line(inspection, InspectionOutcome::Blocked(Cause::Rule(2)), 403),
         r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"shop.example:8080",
 "target":"/a?id=evil%ff&token=***","version":"HTTP/1.1","user_agent":"curl/\"8\"",
@@ -116,7 +114,7 @@ fn a_request_that_could_not_be_judged() {
     let inspection = inspected("SecAction \"id:1,phase:1,nolog,pass\"", "/", &[]);
     let outcome = InspectionOutcome::Unjudged { limit: Limit::Work, is_blocked: false };
     check(
-        line(&inspection, outcome, 0),
+        line(inspection, outcome, 0),
         r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"",
 "target":"/","version":"HTTP/1.1","user_agent":"","mode":"block","outcome":"unjudged","limit":"work",
@@ -139,7 +137,7 @@ fn no_secret_is_in_a_line() {
     ] {
         let inspection = inspected(RULES, target, &headers);
         assert!(!inspection.matches().is_empty(), "{target} {headers:?}");
-        let line = line(&inspection, InspectionOutcome::Detected(Cause::Rule(2)), 0);
+        let line = line(inspection, InspectionOutcome::Detected(Cause::Rule(2)), 0);
         let line = String::from_utf8(line).unwrap();
         // The target may contain `hunter2` outside of secret parameters.
         let (head, rules) = line.split_once("\"rules\":").unwrap();
@@ -159,7 +157,7 @@ fn a_line_is_cut_rule_by_rule() {
     for (value, shown_min) in [("a", 20), ("%ff", 4)] {
         let target = format!("/?a={}", value.repeat(2_000));
         let inspection = inspected(&rules, &target, &[("User-Agent", &"\u{ff}".repeat(9_000))]);
-        let line = line(&inspection, InspectionOutcome::Passed, 0);
+        let line = line(inspection, InspectionOutcome::Passed, 0);
         assert!(line.len() <= LINE_BYTES_MAX && line.ends_with(b"}\n"), "{}", line.len());
         let text = String::from_utf8(line).unwrap();
         let shown = text.matches("\"id\":").count();
@@ -179,7 +177,7 @@ fn findings_leave_room_for_rules() {
     let inspection = inspected_by(&options, RULES, &target, &[]);
     let count = inspection.findings().len();
     assert!(count > FINDINGS_MAX, "{count}");
-    let line = String::from_utf8(line(&inspection, InspectionOutcome::Passed, 0)).unwrap();
+    let line = String::from_utf8(line(inspection, InspectionOutcome::Passed, 0)).unwrap();
     assert!(line.len() <= LINE_BYTES_MAX, "{}", line.len());
     assert!(line.contains("\"checks_left_out\":"), "{line}");
     assert!(line.contains("\"rules\":[{\"id\":2,"), "{line}");
@@ -187,21 +185,14 @@ fn findings_leave_room_for_rules() {
 
 #[test]
 fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let (mut log, counters) = (WafLog::new(sender), WorkerCounters::default());
-    let inspection = inspected(RULES, "/?id=evil", &[]);
-    let server = server();
-    let inspected = InspectionReport {
-        request_id: "1",
-        server: &server,
-        client: None,
-        mode: WafMode::Detect,
-        outcome: InspectionOutcome::Detected(Cause::Rule(2)),
-        status: 0,
-        inspection: Some(&inspection),
-    };
+    let outcome = InspectionOutcome::Detected(Cause::Rule(2));
     for _ in 0..2 {
-        log.write(&inspected, clock::now(), &counters);
+        let inspection = inspected(RULES, "/?id=evil", &[]);
+        let line = unwritten(inspection, outcome, 0);
+        let line = log.begin(line.report, clock::now());
+        log.write(&line, clock::now(), &counters);
         log.flush(&counters);
     }
     let batch = receiver.try_recv().unwrap();
@@ -211,10 +202,29 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
 }
 
 #[test]
+fn a_line_of_long_texts_is_written_elsewhere() {
+    let outcome = InspectionOutcome::Detected(Cause::Rule(2));
+    let target = |bytes: usize| format!("/?id=evil&a={}", "b".repeat(bytes));
+    let short = unwritten(inspected(RULES, &target(100), &[]), outcome, 0);
+    assert!(!short.is_long());
+    let (sender, receiver) = sync_channel(1);
+    let long = || {
+        let line = unwritten(inspected(RULES, &target(LONG_TEXT_BYTES), &[]), outcome, 0);
+        UnwrittenLine { sender: sender.clone(), ..line }
+    };
+    let mut expected = Vec::new();
+    long().put(&mut expected);
+    assert!(long().is_long() && long().send());
+    assert!(!long().send(), "the queue is full");
+    let batch = receiver.try_recv().unwrap();
+    assert_eq!((batch.log, batch.lines, batch.bytes), (Log::Waf, 1, expected));
+}
+
+#[test]
 fn a_request_whose_inspection_was_lost() {
     let outcome = InspectionOutcome::Unjudged { limit: Limit::Time, is_blocked: true };
     check(
-        line(None::<&Inspection>, outcome, 403),
+        line(None, outcome, 403),
         r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","mode":"block","outcome":"unjudged","status":403,
 "limit":"time","blocked":true,"lost":true}"#,
@@ -228,11 +238,11 @@ fn all_keys_are_documented() {
     let docs = std::fs::read_to_string(path).unwrap();
     let docs = docs.split("## WAF log").nth(1).unwrap().split("\n## ").next().unwrap();
     let options = Options { keeps_body: true, ..Options::new(Mode::Detect) };
-    let inspection = inspected_by(&options, RULES, "/?id=evil", &[]);
+    let inspection = || Some(inspected_by(&options, RULES, "/?id=evil", &[]));
     let unjudged = InspectionOutcome::Unjudged { limit: Limit::Body, is_blocked: true };
     for (inspection, outcome, status) in [
-        (Some(&inspection), InspectionOutcome::Blocked(Cause::Rule(2)), 403),
-        (Some(&inspection), unjudged, 0),
+        (inspection(), InspectionOutcome::Blocked(Cause::Rule(2)), 403),
+        (inspection(), unjudged, 0),
         (None, unjudged, 403),
     ] {
         let line = String::from_utf8(line(inspection, outcome, status)).unwrap();
@@ -259,7 +269,7 @@ fn a_request_that_is_recorded() {
     ] {
         let mut inspection = inspected_by(&options, rules, "/?token=hunter2", &headers);
         inspection.body(body);
-        let line = String::from_utf8(line(&inspection, InspectionOutcome::Passed, 0)).unwrap();
+        let line = String::from_utf8(line(inspection, InspectionOutcome::Passed, 0)).unwrap();
         let head = format!(
             r#""request":{{"head":"GET /?token=*** HTTP/1.1\u000d\u000aHost: h\u000d\u000aCookie: a=***\u000d\u000aContent-Type: {form}\u000d\u000aX: \u00c3\u00a9\u000d\u000a\u000d\u000a","#
         );
@@ -268,10 +278,10 @@ fn a_request_that_is_recorded() {
     }
     let mut inspection = inspected_by(&options, rules, "/", &[]);
     inspection.leave_body_out();
-    let told = String::from_utf8(line(&inspection, InspectionOutcome::Passed, 0)).unwrap();
+    let told = String::from_utf8(line(inspection, InspectionOutcome::Passed, 0)).unwrap();
     assert!(told.ends_with("\"body_left_out\":true}}\n"), "{told}");
     let long = "x".repeat(200_000);
     let inspection = inspected_by(&options, rules, "/", &[("X", &long)]);
-    let told = line(&inspection, InspectionOutcome::Passed, 0);
+    let told = line(inspection, InspectionOutcome::Passed, 0);
     assert!(told.len() < LINE_BYTES_MAX, "a head that is too long is left out");
 }
