@@ -7,6 +7,7 @@
 //! | SIGTERM, SIGINT | accepts no connections, and ends after the last transaction, at the latest after `drain_timeout` |
 //! | a second SIGTERM or SIGINT | ends at once |
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,6 +15,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use std::{fmt, io};
 
+use admin_listeners::AdminListeners;
 use next_configuration::NextConfiguration;
 use preparation::PreparationStep;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,7 +33,6 @@ use weir_sources::Files;
 use weir_telemetry::records::recorder::RecordSender;
 use weir_telemetry::reports::Event;
 
-use crate::admin::Admin;
 use crate::events::{Events, Level};
 use crate::freed_memory::FreedMemory;
 use crate::key_log::KeyLog;
@@ -52,6 +53,7 @@ use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::successor::Successor;
 
+mod admin_listeners;
 mod members;
 mod next_configuration;
 mod pending_versions;
@@ -281,8 +283,7 @@ pub struct Supervisor {
     manager: ServiceManager,
     freed: FreedMemory,
     upgrading: UpgradeState,
-    /// The admin listeners with their addresses from the file, in which port 0 stays port 0.
-    admins: Vec<(Address, Admin)>,
+    admins: AdminListeners,
     /// The configuration that becomes active after its first probes, if there is one.
     next: Option<NextConfiguration>,
     /// The preparation of a configuration, if one is in progress.
@@ -346,10 +347,10 @@ impl Supervisor {
         ));
         observed.set_sandbox(sandbox);
         observed.set_sessions(data_plane.sessions());
-        let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
+        let outlets = open_outlets(of_workers, &observed, &events, heritage.take_admins()).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
-        let upgrading = UpgradeState::new(heritage, &observed);
-        let manager = upgrading.service_manager(&events);
+        let upgrading = UpgradeState::new(heritage, &observed, &events);
+        let manager = upgrading.service_manager();
         let supervisor = Self {
             file: file.to_owned(),
             events,
@@ -388,7 +389,7 @@ impl Supervisor {
 
     /// The address of the first admin listener, with its real port.
     pub fn admin_address(&self) -> Option<&Address> {
-        self.admins.first().map(|(_, admin)| admin.address())
+        self.admins.first_address()
     }
 
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
@@ -406,11 +407,11 @@ impl Supervisor {
         loop {
             tokio::select! {
                 () = self.drained() => {
-                    upgrades::answer_admins(&self).await;
+                    self.admins.handed_over_closed().await;
                     break;
                 }
                 _ = alive.tick() => self.manager.extend(),
-                () = self.manager.due() => service::look_for_stuck(&mut self),
+                () = self.manager.due() => self.manager.look(self.data_plane.stuck_workers()),
                 _ = signals.reload.recv() => {
                     // The log may have been rotated. Other settings have no effect during a drain.
                     self.logs.reopen(&self.table.snapshot.log);
@@ -445,13 +446,21 @@ impl Supervisor {
                 _ = reload.recv(), if upgrades::may_read(self) => self.begin_reading(),
                 () = observed.reloads.asked(), if upgrades::may_read(self) => self.begin_reading(),
                 () = observed.changes.wanted(), if upgrades::may_read(self) => self.begin_transactions(),
-                request = observed.upgrades.asked(), if upgrades::may_begin(self) => upgrades::begin(self, request),
+                request = observed.upgrades.asked(), if upgrades::may_begin(self) => {
+                    let started = upgrades::start(self, &request);
+                    self.upgrading.begin(started);
+                }
                 said = Successor::said(&mut self.upgrading.successor) => {
-                    if upgrades::take(self, said) {
+                    if self.upgrading.take(said, &mut self.packets, &self.table) {
+                        self.upgrading.hand_over(&mut self.admins, &mut self.manager);
                         return Ok(());
                     }
                 }
-                said = Predecessor::said(&mut self.upgrading.predecessor) => upgrades::hear(self, said).await?,
+                said = Predecessor::said(&mut self.upgrading.predecessor) => {
+                    if self.upgrading.hear(said, &self.table, &mut self.manager)? {
+                        upgrades::put_in_force(self).await;
+                    }
+                }
                 read = PreparationStep::step(&mut self.reading) => {
                     self.take_read(read);
                 }
@@ -464,7 +473,7 @@ impl Supervisor {
                 }
                 () = self.acme.arrived() => self.ocsp.apply(&self.table.snapshot),
                 _ = alive.tick() => self.look_after_workers()?,
-                () = self.manager.due() => service::look_for_stuck(self),
+                () = self.manager.due() => self.manager.look(self.data_plane.stuck_workers()),
             }
         }
     }
@@ -517,7 +526,11 @@ impl Supervisor {
             format_args!("drains: accepts no new connections, and exits within {limit:?}"),
         );
         self.manager.stop();
-        upgrades::drain_workers(self, timeout_ms);
+        self.upgrading.abandon(&mut self.packets, &self.table);
+        match self.upgrading.idle_grace_ms(timeout_ms) {
+            Some(idle_ms) => self.data_plane.drain_beside(timeout_ms, idle_ms),
+            None => self.data_plane.drain(timeout_ms),
+        }
         self.packets.drain(limit);
     }
 
@@ -583,35 +596,6 @@ impl Supervisor {
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
-    /// Moves the admin listeners to the addresses of the active configuration. If an address cannot be bound, the old
-    /// listeners stay, because users may know only these.
-    async fn move_admins(&mut self) {
-        let wanted = self.table.snapshot.admin.listen.clone();
-        let open = self.admins.iter().map(|(asked, _)| asked);
-        weir_outgoing::avoid(wanted.iter().chain(open));
-        let mut are_all_there = true;
-        for address in &wanted {
-            if self.admins.iter().any(|(asked, _)| asked == address) {
-                continue;
-            }
-            match Admin::start(address, Arc::clone(&self.observed), self.events.clone()).await {
-                Ok(admin) => self.admins.push((address.clone(), admin)),
-                Err(error) => {
-                    are_all_there = false;
-                    let error = io_error_text(&error);
-                    let old: Vec<String> =
-                        self.admins.iter().map(|(asked, _)| asked.to_string()).collect();
-                    let old = if old.is_empty() { "off".to_owned() } else { old.join(", ") };
-                    let what = format_args!("stays {old}: cannot listen on {address}: {error}");
-                    self.events.error("admin listener", what);
-                }
-            }
-        }
-        if are_all_there {
-            self.admins.retain(|(asked, _)| wanted.contains(asked));
-        }
-    }
-
     /// The newest configuration: the one that waits for first probes, or the active one.
     fn newest(&self) -> &Arc<Configuration> {
         let waiting = self.next.as_ref().and_then(|next| next.configurations.newest());
@@ -667,23 +651,13 @@ async fn open_outlets(
     of_workers: [Receiver<Event>; 2],
     observed: &Arc<ObservedState>,
     events: &Events,
-    heritage: &InheritedState,
-) -> Result<Vec<(Address, Admin)>, Error> {
+    inherited_admins: Vec<(Address, OwnedFd)>,
+) -> Result<AdminListeners, Error> {
     for channel in of_workers {
         worker_events::tell(channel, events.clone(), Arc::clone(observed))
             .map_err(Error::System)?;
     }
-    let mut admins = Vec::new();
-    weir_outgoing::avoid(observed.table().snapshot.admin.listen.iter());
-    for address in &observed.table().snapshot.admin.listen {
-        if heritage.admins().any(|found| found == address) {
-            continue;
-        }
-        let admin = Admin::start(address, Arc::clone(observed), events.clone()).await;
-        let admin = admin.map_err(|error| Error::Admin(address.clone(), error))?;
-        admins.push((address.clone(), admin));
-    }
-    Ok(admins)
+    AdminListeners::open(inherited_admins, observed, events).await
 }
 
 /// Reads the files and the overlay, and reports warnings. The files are read on another thread: many certificates or a slow

@@ -293,7 +293,7 @@ impl Supervisor {
             let history = self.observed.changes.history();
             let by = changed_by(&before_it, &self.configuration, &history);
             self.logs.replace(&self.table.snapshot.log, &before.snapshot.log, &by);
-            self.move_admins().await;
+            self.admins.move_to(&self.table.snapshot.admin.listen).await;
             tell_in_force(self, &before_it, &before, &unusable);
         }
         self.manager.in_force(status_line(&self.table), is_other);

@@ -1,9 +1,7 @@
-//! The state of the process for the service manager, and checks of the workers.
+//! The state of the process for the service manager.
 
 use weir_core::monitor::Health;
 use weir_exchange::shared::live::LiveTable;
-
-use super::Supervisor;
 
 /// The status as text: `2 virtual servers, 5 of 6 members up`.
 pub(super) fn status_line(table: &LiveTable) -> String {
@@ -15,10 +13,4 @@ pub(super) fn status_line(table: &LiveTable) -> String {
         format!("{count} {noun}{plural}")
     };
     format!("{}, {up} of {} up", of(servers, "virtual server"), of(members().count(), "member"))
-}
-
-/// Notifies the service manager's watchdog if all workers respond.
-pub(super) fn look_for_stuck(supervisor: &mut Supervisor) {
-    let stuck = supervisor.data_plane.stuck_workers();
-    supervisor.manager.look(stuck);
 }

@@ -1,5 +1,6 @@
 //! Upgrades: another process replaces this one, or this one replaces another.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +14,16 @@ use weir_dataplane::inherited_sockets::InheritedSockets;
 use weir_event_loop::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
 
+use super::admin_listeners::AdminListeners;
 use super::{Error, Supervisor};
-use crate::admin::{Admin, OpenConnections};
 use crate::events::Events;
 use crate::observed_state::ObservedState;
+use crate::packets::PacketPlane;
 use crate::service_manager::ServiceManager;
 use crate::time::monotonic_ms;
-use crate::upgrade::predecessor::{self, FailureChannel, Predecessor, Sockets};
+use crate::upgrade::predecessor::{FailureChannel, Predecessor, PredecessorEvent, Sockets};
 use crate::upgrade::reports::Request;
-use crate::upgrade::successor::{self, Successor, UpgradeHandOver};
+use crate::upgrade::successor::{Successor, SuccessorEvent, UpgradeHandOver};
 use crate::upgrade::{Launch, UpgradeFailure, manager_sockets};
 
 /// The time in which a new process must become ready, in addition to the wait for first probes.
@@ -30,8 +32,10 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle HTTP/1 clients may send one more request within this time, which is limited to half of the drain timeout.
 const IDLE_GRACE: Duration = Duration::from_secs(10);
 
-/// The state of upgrades.
+/// The state of upgrades: the process that this one replaces, and the one that replaces it.
 pub(super) struct UpgradeState {
+    observed: Arc<ObservedState>,
+    events: Events,
     launch: Launch,
     /// The new process, until it serves.
     pub(super) successor: Option<Successor>,
@@ -40,12 +44,8 @@ pub(super) struct UpgradeState {
     /// The predecessor's keys, for snapshots without keys in a file: the tables from the predecessor are valid only
     /// with them.
     keys: Option<Arc<Keys>>,
-    /// Inherited admin listeners, until the first configuration is active.
-    admins: Vec<(Address, OwnedFd)>,
     /// Whether another process serves.
-    pub(super) has_handed_over: bool,
-    /// Connections to admin listeners that were handed over.
-    admin_connections: Vec<OpenConnections>,
+    has_handed_over: bool,
 }
 
 /// The inheritance of this process from its predecessor.
@@ -110,26 +110,30 @@ impl InheritedState {
         InheritedSockets::new(listeners, std::mem::take(&mut self.sockets.of_manager))
     }
 
-    /// Addresses of inherited admin listeners, which are opened with the first configuration.
-    pub(super) fn admins(&self) -> impl Iterator<Item = &Address> {
-        self.sockets.admins.iter().map(|(address, _)| address)
+    /// The inherited admin listeners, which are opened with the first configuration.
+    pub(super) fn take_admins(&mut self) -> Vec<(Address, OwnedFd)> {
+        std::mem::take(&mut self.sockets.admins)
     }
 }
 
 impl UpgradeState {
     /// Creates the state from the rest of the inheritance.
-    pub(super) fn new(heritage: InheritedState, observed: &ObservedState) -> Self {
+    pub(super) fn new(
+        heritage: InheritedState,
+        observed: &Arc<ObservedState>,
+        events: &Events,
+    ) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
             observed.upgrades.begin_with(predecessor.number, predecessor.process());
         }
         Self {
+            observed: Arc::clone(observed),
+            events: events.clone(),
             launch: Launch::own(),
             successor: None,
             keys: heritage.keys(),
             predecessor: heritage.predecessor,
-            admins: heritage.sockets.admins,
             has_handed_over: false,
-            admin_connections: Vec::new(),
         }
     }
 
@@ -139,8 +143,8 @@ impl UpgradeState {
     }
 
     /// The service manager, if there is one. In a new process, it still follows the predecessor.
-    pub(super) fn service_manager(&self, events: &Events) -> ServiceManager {
-        let mut manager = ServiceManager::from_environment(events.clone());
+    pub(super) fn service_manager(&self) -> ServiceManager {
+        let mut manager = ServiceManager::from_environment(self.events.clone());
         if self.predecessor.is_some() {
             manager.hold();
         }
@@ -150,6 +154,124 @@ impl UpgradeState {
     /// Whether no upgrade is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.successor.is_none() && !Predecessor::is_awaited(&self.predecessor)
+    }
+
+    /// Remembers the new process, or reports why it could not be started.
+    pub(super) fn begin(&mut self, started: Result<Successor, String>) {
+        match started {
+            Ok(successor) => {
+                let pid = successor.pid();
+                self.observed.upgrades.started(pid);
+                self.events.info("weir", format_args!("is being upgraded: process {pid} starts"));
+                self.successor = Some(successor);
+            }
+            Err(reason) => self.fail(UpgradeFailure { reason, diagnostics: String::new() }),
+        }
+    }
+
+    /// Handles a message of the new process. Returns whether it serves, so that this process must hand over and drain.
+    pub(super) fn take(
+        &mut self,
+        said: SuccessorEvent,
+        packets: &mut PacketPlane,
+        table: &Arc<LiveTable>,
+    ) -> bool {
+        let Some(successor) = &mut self.successor else { return false };
+        match said {
+            SuccessorEvent::LeavePackets => {
+                packets.leave();
+                successor.packets_left();
+            }
+            SuccessorEvent::Ready => successor.go(table),
+            SuccessorEvent::Serves => return true,
+            said => self.give_up(said, packets, table),
+        }
+        false
+    }
+
+    /// Ends a new process that has failed, and takes back the packet path if it was released.
+    fn give_up(&mut self, said: SuccessorEvent, packets: &mut PacketPlane, table: &Arc<LiveTable>) {
+        let Some(successor) = self.successor.take() else { return };
+        let has_packets = successor.has_packets;
+        let failed = successor.end(said);
+        if has_packets {
+            packets.take_back(table);
+            self.observed.set_flows(packets.flows());
+        }
+        self.fail(failed);
+    }
+
+    /// Reports a failed upgrade: this process continues to serve.
+    fn fail(&self, failed: UpgradeFailure) {
+        self.events.error("weir", format_args!("was not upgraded, and serves on: {failed}"));
+        self.observed.upgrades.fail(failed);
+    }
+
+    /// Leaves the admin listeners and the service manager to the new process, which serves.
+    pub(super) fn hand_over(&mut self, admins: &mut AdminListeners, manager: &mut ServiceManager) {
+        let Some(successor) = self.successor.take() else { return };
+        let pid = successor.pid();
+        self.observed.upgrades.succeed(successor.number, pid);
+        let what = format_args!("was upgraded: process {pid} serves, and this one drains");
+        self.events.info("weir", what);
+        admins.hand_over();
+        self.observed.admin.streams.end(StreamEndReason::HandedOver);
+        // This must precede the new process's own message to the service manager.
+        manager.hand_over(pid);
+        successor.release();
+        self.has_handed_over = true;
+    }
+
+    /// Ends a new process that does not serve yet, because this process ends.
+    pub(super) fn abandon(&mut self, packets: &mut PacketPlane, table: &Arc<LiveTable>) {
+        let reason = "weir ends".to_owned();
+        let failed = UpgradeFailure { reason, diagnostics: String::new() };
+        self.give_up(SuccessorEvent::Failed(failed), packets, table);
+    }
+
+    /// How long idle HTTP/1 clients may send one more request in a drain, in ms; `None`: no other process serves them.
+    pub(super) fn idle_grace_ms(&self, drain_timeout_ms: u64) -> Option<u64> {
+        let grace_ms = u64::try_from(IDLE_GRACE.as_millis()).unwrap_or(u64::MAX);
+        self.has_handed_over.then(|| grace_ms.min(drain_timeout_ms / 2))
+    }
+
+    /// Handles a message of the predecessor. Returns whether the first configuration must be activated now.
+    pub(super) fn hear(
+        &mut self,
+        said: PredecessorEvent,
+        table: &LiveTable,
+        manager: &mut ServiceManager,
+    ) -> Result<bool, Error> {
+        let Some(predecessor) = &mut self.predecessor else { return Ok(false) };
+        match said {
+            PredecessorEvent::Go => return Ok(true),
+            PredecessorEvent::Silent => return Err(Error::NoWord),
+            PredecessorEvent::PacketsLeft => {}
+            PredecessorEvent::Remembered(remembered) => {
+                remembered.restore(&table.stickies, monotonic_ms());
+            }
+            // The predecessor has made the service manager follow this process.
+            PredecessorEvent::Gone if predecessor.is_serving() => {
+                self.predecessor = None;
+                manager.release();
+            }
+            PredecessorEvent::Gone => {
+                let is_ready = predecessor.orphan();
+                let what = "has lost the process that it replaces, and serves in its place";
+                self.events.warning("weir", what);
+                manager.release();
+                return Ok(is_ready);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tells the predecessor that this process serves.
+    fn serves(&mut self) {
+        let Some(predecessor) = &mut self.predecessor else { return };
+        let number = predecessor.number;
+        predecessor.serves();
+        self.observed.upgrades.succeed(number, std::process::id());
     }
 }
 
@@ -186,39 +308,21 @@ pub(super) fn may_begin(supervisor: &Supervisor) -> bool {
     supervisor.upgrading.is_idle() && supervisor.next.is_none() && supervisor.reading.is_none()
 }
 
-/// Starts a new process.
-pub(super) fn begin(supervisor: &mut Supervisor, request: Request) {
-    let started = start(supervisor, &request);
-    match started {
-        Ok(successor) => {
-            let pid = successor.pid();
-            supervisor.observed.upgrades.started(pid);
-            let what = format_args!("is being upgraded: process {pid} starts");
-            supervisor.events.info("weir", what);
-            supervisor.upgrading.successor = Some(successor);
-        }
-        Err(reason) => {
-            fail(supervisor, UpgradeFailure { reason, diagnostics: String::new() });
-        }
-    }
-}
-
-fn start(supervisor: &Supervisor, request: &Request) -> Result<Successor, String> {
+/// Starts a new process, with duplicates of all sockets.
+pub(super) fn start(supervisor: &Supervisor, request: &Request) -> Result<Successor, String> {
     if std::process::id() == 1 {
         return Err(
             "weir is process 1, and everything here ends with it: start a new container instead"
                 .to_owned(),
         );
     }
-    let no_copy = |error: std::io::Error| format!("cannot hand over: {}", io_error_text(&error));
-    let admins = supervisor.admins.iter().map(|(asked, admin)| {
-        Ok((ListenPoint::from(asked.clone()), admin.duplicate().map_err(no_copy)?))
-    });
+    let no_copy = |error: io::Error| format!("cannot hand over: {}", io_error_text(&error));
+    let admins = supervisor.admins.duplicate().map_err(no_copy)?;
     let packets = &supervisor.table.snapshot.packets;
     let estate = UpgradeHandOver {
         number: request.number,
         listeners: supervisor.data_plane.duplicate_listeners().map_err(no_copy)?,
-        admins: admins.collect::<Result<_, String>>()?,
+        admins,
         of_manager: supervisor.data_plane.of_manager().cloned().collect(),
         packets: packets
             .as_ref()
@@ -231,81 +335,6 @@ fn start(supervisor: &Supervisor, request: &Request) -> Result<Successor, String
     Successor::start(launch, binary, timeout, estate, &supervisor.table)
 }
 
-/// Handles a message of the new process. Returns whether it serves, so that this process must drain.
-pub(super) fn take(supervisor: &mut Supervisor, said: successor::SuccessorEvent) -> bool {
-    let Some(successor) = &mut supervisor.upgrading.successor else { return false };
-    match said {
-        successor::SuccessorEvent::LeavePackets => {
-            supervisor.packets.leave();
-            successor.packets_left();
-        }
-        successor::SuccessorEvent::Ready => successor.go(&supervisor.table),
-        successor::SuccessorEvent::Serves => return hand_over(supervisor),
-        said => {
-            if let Some(successor) = supervisor.upgrading.successor.take() {
-                give_up(supervisor, successor, said);
-            }
-        }
-    }
-    false
-}
-
-/// Ends a new process that has failed, and takes back the packet path if it was released.
-fn give_up(supervisor: &mut Supervisor, successor: Successor, said: successor::SuccessorEvent) {
-    let has_packets = successor.has_packets;
-    let failed = successor.end(said);
-    if has_packets {
-        supervisor.packets.take_back(&supervisor.table);
-        supervisor.observed.set_flows(supervisor.packets.flows());
-    }
-    fail(supervisor, failed);
-}
-
-/// Reports a failed upgrade: this process continues to serve.
-fn fail(supervisor: &Supervisor, failed: UpgradeFailure) {
-    let what = format_args!("was not upgraded, and serves on: {failed}");
-    supervisor.events.error("weir", what);
-    supervisor.observed.upgrades.fail(failed);
-}
-
-fn hand_over(supervisor: &mut Supervisor) -> bool {
-    let Some(successor) = supervisor.upgrading.successor.take() else { return false };
-    let pid = successor.pid();
-    supervisor.observed.upgrades.succeed(successor.number, pid);
-    let what = format_args!("was upgraded: process {pid} serves, and this one drains");
-    supervisor.events.info("weir", what);
-    let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
-    supervisor.upgrading.admin_connections = admins.collect();
-    supervisor.observed.admin.streams.end(StreamEndReason::HandedOver);
-    // This must precede the new process's own message to the service manager.
-    supervisor.manager.hand_over(pid);
-    successor.release();
-    supervisor.upgrading.has_handed_over = true;
-    true
-}
-
-/// Drains the workers. Another process may serve clients in the meantime.
-pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
-    // A new process that does not serve yet ends together with this one.
-    if let Some(successor) = supervisor.upgrading.successor.take() {
-        let failed = UpgradeFailure { reason: "weir ends".to_owned(), diagnostics: String::new() };
-        give_up(supervisor, successor, successor::SuccessorEvent::Failed(failed));
-    }
-    if supervisor.upgrading.has_handed_over {
-        let idle_ms = u64::try_from(IDLE_GRACE.as_millis()).unwrap_or(u64::MAX);
-        supervisor.data_plane.drain_beside(timeout_ms, idle_ms.min(timeout_ms / 2));
-    } else {
-        supervisor.data_plane.drain(timeout_ms);
-    }
-}
-
-/// Waits a short time until the connections of admin clients that connected before the handover are closed.
-pub(super) async fn answer_admins(supervisor: &Supervisor) {
-    for connections in &supervisor.upgrading.admin_connections {
-        connections.closed().await;
-    }
-}
-
 /// Activates the next configuration. In a process that replaces another one, the first activation needs the
 /// predecessor's permission.
 pub(super) async fn put_in_force(supervisor: &mut Supervisor) {
@@ -315,78 +344,16 @@ pub(super) async fn put_in_force(supervisor: &mut Supervisor) {
     }
     supervisor.put_next_in_force().await;
     if is_first {
-        open_admins(supervisor);
+        let data_plane = &supervisor.data_plane;
+        let is_of_manager = |point: &ListenPoint| data_plane.of_manager().any(|it| it == point);
+        supervisor.admins.adopt(&supervisor.table.snapshot.admin.listen, is_of_manager);
         for address in supervisor.data_plane.let_go_of_inherited() {
             let what =
                 format_args!("{address} was handed over, and no virtual server uses it: closed");
             supervisor.events.warning("listener", what);
         }
-        if let Some(predecessor) = &mut supervisor.upgrading.predecessor {
-            let number = predecessor.number;
-            predecessor.serves();
-            supervisor.observed.upgrades.succeed(number, std::process::id());
-        }
+        supervisor.upgrading.serves();
     }
-}
-
-/// Opens the inherited admin listeners.
-fn open_admins(supervisor: &mut Supervisor) {
-    let wanted = &supervisor.table.snapshot.admin.listen;
-    for (address, socket) in std::mem::take(&mut supervisor.upgrading.admins) {
-        if !wanted.contains(&address) {
-            if let Address::Unix(path) = &address {
-                // An error means that the file is gone already.
-                let _ = std::fs::remove_file(path);
-            }
-            continue;
-        }
-        let (observed, events) = (supervisor.observed.clone(), supervisor.events.clone());
-        match Admin::adopt(&address, socket, observed, events) {
-            Ok(mut admin) => {
-                let point = ListenPoint::from(address.clone());
-                if supervisor.data_plane.of_manager().any(|of_manager| *of_manager == point) {
-                    admin.keep_file();
-                }
-                supervisor.admins.push((address, admin));
-            }
-            Err(error) => {
-                let error = io_error_text(&error);
-                let what = format_args!("is off: cannot listen on {address}: {error}");
-                supervisor.events.error("admin listener", what);
-            }
-        }
-    }
-}
-
-/// Handles a message of the predecessor.
-pub(super) async fn hear(
-    supervisor: &mut Supervisor,
-    said: predecessor::PredecessorEvent,
-) -> Result<(), Error> {
-    let Some(predecessor) = &mut supervisor.upgrading.predecessor else { return Ok(()) };
-    match said {
-        predecessor::PredecessorEvent::Go => put_in_force(supervisor).await,
-        predecessor::PredecessorEvent::Silent => return Err(Error::NoWord),
-        predecessor::PredecessorEvent::PacketsLeft => {}
-        predecessor::PredecessorEvent::Remembered(table) => {
-            table.restore(&supervisor.table.stickies, monotonic_ms());
-        }
-        // The predecessor has made the service manager follow this process.
-        predecessor::PredecessorEvent::Gone if predecessor.is_serving() => {
-            supervisor.upgrading.predecessor = None;
-            supervisor.manager.release();
-        }
-        predecessor::PredecessorEvent::Gone => {
-            let is_ready = predecessor.orphan();
-            let what = "has lost the process that it replaces, and serves in its place";
-            supervisor.events.warning("weir", what);
-            supervisor.manager.release();
-            if is_ready {
-                put_in_force(supervisor).await;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Sends the reason why this process does not serve to the waiting predecessor.
