@@ -48,7 +48,7 @@ impl WorkerEdge<'_> {
         client.flush((self.io, agenda), &mut clients.http2_memory);
         let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
         // A client with early data is about to send the rest of the handshake.
-        if (may_send || client.special.is_early) && !client.ended {
+        if (may_send || client.is_early) && !client.ended {
             self.world.begin_leaving(key);
             bound_connections::close_all(self, key);
             self.io.linger(token, timeout_ms);

@@ -16,7 +16,7 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 use crate::owners::owner_key;
 use crate::worker::client::handler::ClientHandler;
 use crate::worker::client::unserved_log::RefusalFacts;
-use crate::worker::state::client::{Client, Special};
+use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;
 use crate::worker::state::handshake_place::HandshakePlace;
@@ -76,7 +76,7 @@ impl World {
             proxied: None,
             tls: None,
             handshake: HandshakePlace::take(&server),
-            special: Special::default(),
+            is_early: false,
             server_name: "".into(),
             hello_bytes: 0,
             stage: Stage::first(&server),

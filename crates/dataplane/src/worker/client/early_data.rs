@@ -25,7 +25,7 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
 impl Client {
     /// The handshake of a client that has sent early data is complete: waiting requests continue.
     pub fn confirmed(&mut self) -> ClientStep {
-        self.special.is_early = false;
+        self.is_early = false;
         match self.stage {
             Stage::Idle | Stage::Head => ClientStep::Next,
             _ => ClientStep::Nothing,

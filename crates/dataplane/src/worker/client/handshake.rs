@@ -123,7 +123,7 @@ impl ClientHandler<'_> {
         if client.server.is_tcp {
             return self.relay_by_name(name.into_string(), (None, Termination::UnknownServerName));
         }
-        client.special.is_early = established.is_early;
+        client.is_early = established.is_early;
         let timeout_ms = client.server.http.header_timeout_ms;
         self.io.set_deadline(client.token, self.io.now_ms() + timeout_ms);
         if must_leave || client.leave_by_ms.is_some() {

@@ -157,7 +157,7 @@ impl Router {
         let (limits, form) = (&client.server.limits, client.server.http.target);
         let used = match client.http1.read_head(input, limits, form, &mut head) {
             // The head is read again when the handshake is complete.
-            HeadEvent::Head { .. } if early_data::has_to_wait(client.special.is_early, &head) => {
+            HeadEvent::Head { .. } if early_data::has_to_wait(client.is_early, &head) => {
                 InputProgress::Wait(0)
             }
             HeadEvent::Head { length } => {

@@ -94,7 +94,7 @@ impl World {
     ) -> bool {
         let stream = request.stream;
         let Some(mut handler) = self.client_handler(io, key) else { return false };
-        if early_data::has_to_wait(handler.client.special.is_early, &request.head) {
+        if early_data::has_to_wait(handler.client.is_early, &request.head) {
             // The client repeats the request after the handshake (RFC 8470 section 5.2).
             let head = Some((&*request.head, text));
             let about = RefusalFacts { line: b"", head, tls_error: "" };

@@ -145,7 +145,7 @@ impl World {
             input,
             server,
             from,
-            is_early: client.special.is_early,
+            is_early: client.is_early,
             is_bound: self.members.has_bound(key),
             is_misdirected,
             may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),

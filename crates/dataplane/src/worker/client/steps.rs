@@ -120,7 +120,7 @@ impl ClientHandler<'_> {
                 self.handshake_failed("the client closed the connection", ClientEnd::Close)
             }
             // Pipelined data is processed first, after the queued responses were sent.
-            Stage::Idle if self.client.has_input() && !self.client.special.is_early => {
+            Stage::Idle if self.client.has_input() && !self.client.is_early => {
                 return ClientStep::Nothing;
             }
             Stage::Idle => ClientEnd::Orderly { may_send: false },

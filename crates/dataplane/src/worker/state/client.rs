@@ -34,8 +34,8 @@ pub struct Client {
     pub tls: Option<Rc<ClientTls>>,
     /// The place in the count of concurrent handshakes, until the handshake is complete.
     pub handshake: Option<HandshakePlace>,
-    /// What its requests may need.
-    pub special: Special,
+    /// The handshake is not complete, so that received data is early data and may be a replay.
+    pub is_early: bool,
     /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
     /// The number of received bytes at which the ClientHello is parsed again.
@@ -61,13 +61,6 @@ pub struct Client {
     pub http1: Http1,
     /// The state of HTTP/2, if the client uses it.
     pub http2: Option<Box<Http2>>,
-}
-
-/// Properties of a client connection that its requests need, if there are any.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Special {
-    /// The handshake is not complete, so that received data is early data and may be a replay.
-    pub is_early: bool,
 }
 
 impl Client {
