@@ -1,7 +1,6 @@
 //! Forwards the data of frames, that of small frames together; see [`weir_connection::joining`].
 
-use weir_connection::joining::JoinStep;
-pub use weir_connection::joining::RestOfRead;
+use weir_connection::joining::{JoinStep, RestOfRead};
 use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 

@@ -77,7 +77,7 @@ fn run(router: &mut Router, io: &mut EventLoop, task: Task) {
         }
         Task::ServeWaiting => router.serve_waiting(io),
         Task::LoseStream(key, connection, why) => {
-            router.tell_stream(io, key, StreamEvent::Missed(connection, why));
+            router.tell_stream(io, key, StreamEvent::Missed { connection, why });
         }
         Task::ResumeInspections => subrequests::resume_inspections(router, io),
         Task::DoChores | Task::EndClients => debug_assert!(false, "the worker does these"),

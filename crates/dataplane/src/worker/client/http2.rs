@@ -3,6 +3,7 @@
 //! Responses are in [`crate::worker::client::stream`].
 
 use weir_connection::client::http2::{Due as DueOnConnection, Http2Event};
+use weir_connection::joining::RestOfRead;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::parts::end::End;
@@ -18,7 +19,6 @@ use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::{AddedRequest, Begins};
 use crate::worker::client::unserved_log::RefusalFacts;
 use crate::worker::router::Router;
-use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;

@@ -3,6 +3,7 @@
 //! An exchange stores the lines of its request head for retries. The head on a stream is encoded from these lines. If a
 //! connection fails, each exchange on it is retried elsewhere or ends.
 
+use weir_connection::joining::RestOfRead;
 use weir_connection::member::events::MemberEvent;
 use weir_connection::member::http2::DueAtTimer;
 use weir_event_loop::EventLoop;
@@ -11,9 +12,8 @@ use weir_exchange::parts::failure::MemberFailure;
 use weir_http::h2::hpack::HeaderBlock;
 
 use crate::worker::agenda::{Due, Task};
-use crate::worker::member::stream_event::StreamEvent;
+use crate::worker::member::stream_event::{MemberStreamId, StreamEvent};
 use crate::worker::router::Router;
-use crate::worker::small_frames::RestOfRead;
 
 impl Router {
     /// Tells a transaction what happens to its stream, and what follows from that.
@@ -64,15 +64,15 @@ impl Router {
             MemberEvent::Nothing => {}
             MemberEvent::Head { exchange, stream, is_end } => {
                 let mut head = self.inbox.response_head.take().unwrap_or_default();
-                let event =
-                    StreamEvent::Head { stream: (key, stream), head: &mut head, block, is_end };
+                let stream = MemberStreamId { connection: key, id: stream };
+                let event = StreamEvent::Head { stream, head: &mut head, block, is_end };
                 self.tell_stream(io, exchange, event);
                 self.inbox.response_head = Some(head);
             }
             MemberEvent::Trailers { exchange, stream } => {
                 let mut fields = std::mem::take(&mut self.inbox.trailers);
-                let event =
-                    StreamEvent::Trailers { stream: (key, stream), fields: &mut fields, block };
+                let stream = MemberStreamId { connection: key, id: stream };
+                let event = StreamEvent::Trailers { stream, fields: &mut fields, block };
                 self.tell_stream(io, exchange, event);
                 self.inbox.trailers = fields;
             }

@@ -1,5 +1,6 @@
 //! What happens to the stream of a transaction at a member with HTTP/2.
 
+use weir_connection::joining::RestOfRead;
 use weir_connection::member::events::StreamReset;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::parts::end::End;
@@ -16,15 +17,19 @@ use weir_http::h2::message::{AnsweredRequest, read_response, read_trailers};
 use weir_http::message::{Field, ResponseHead};
 
 use crate::worker::edge::WorkerEdge;
-use crate::worker::small_frames::RestOfRead;
 use crate::worker::state::lost_stream::LostStream;
 use crate::worker::state::members::{MemberEnd, StreamOf};
 use crate::worker::world::World;
 
+/// A stream of a connection to a member, as its frames name it.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberStreamId {
+    pub connection: ConnectionKey,
+    pub id: u32,
+}
+
 /// What happens to the stream of a transaction at a member with HTTP/2. Each event is one call of the transaction, which may name
 /// the next event: it follows when what the call has ordered is done.
-///
-/// Where `stream` is a field, it is the connection and the id of the stream.
 pub enum StreamEvent<'a> {
     /// The connection is open.
     Connected,
@@ -32,7 +37,7 @@ pub enum StreamEvent<'a> {
     Settings,
     /// The head of a response, in `block`; `head` is memory for it.
     Head {
-        stream: (ConnectionKey, u32),
+        stream: MemberStreamId,
         head: &'a mut ResponseHead,
         block: &'a mut HeaderBlock,
         is_end: bool,
@@ -42,11 +47,11 @@ pub enum StreamEvent<'a> {
     /// Data of a response.
     Data { data: &'a [u8], is_end: bool, behind: RestOfRead },
     /// The trailers of a response, in `block`; `fields` is memory for them.
-    Trailers { stream: (ConnectionKey, u32), fields: &'a mut Vec<Field>, block: &'a HeaderBlock },
+    Trailers { stream: MemberStreamId, fields: &'a mut Vec<Field>, block: &'a HeaderBlock },
     /// The stream has malformed data. What came before it in the same read was sound.
-    Malformed { stream: (ConnectionKey, u32) },
+    Malformed { stream: MemberStreamId },
     /// As [`Self::Malformed`], when all that was sound was passed on.
-    Refused { stream: (ConnectionKey, u32) },
+    Refused { stream: MemberStreamId },
     /// The stream was reset.
     Reset(StreamReset),
     /// As [`Self::Reset`], when all that came before was passed on.
@@ -54,7 +59,7 @@ pub enum StreamEvent<'a> {
     /// The member answers the stream no more.
     GoneAway(Progress),
     /// Nothing was sent, and no stream can be opened on this connection.
-    Missed(Option<ConnectionKey>, LostStream),
+    Missed { connection: Option<ConnectionKey>, why: LostStream },
     /// The window of the stream or of its connection has opened.
     WindowOpened,
     /// The socket has taken all data.
@@ -115,7 +120,7 @@ impl<'a> StreamEvent<'a> {
                 }
                 it.stream_lost(at, MemberFailure::Abort, progress);
             }
-            Self::Missed(connection, why) => miss(it, at, connection, why),
+            Self::Missed { connection, why } => miss(it, at, connection, why),
             Self::WindowOpened => send_waiting_data(it, at),
             Self::Drained(connection) => drain(it, at, connection),
             Self::Resent => it.http_mut()?.resend(at, &[]),
@@ -136,7 +141,7 @@ fn read_head<'a>(
     it: &mut Exchange,
     at: &mut WorkerEdge<'_>,
     (head, block): (&mut ResponseHead, &mut HeaderBlock),
-    (stream, is_end): ((ConnectionKey, u32), bool),
+    (stream, is_end): (MemberStreamId, bool),
 ) -> Option<StreamEvent<'a>> {
     if let Some(attempt) = it.ends.phase.attempt_mut() {
         attempt.response_seen = true;
@@ -164,15 +169,11 @@ fn read_head<'a>(
 }
 
 /// Resets a stream with malformed data, and reports the failure.
-fn refuse(
-    it: &mut Transaction,
-    at: &mut WorkerEdge<'_>,
-    (connection, stream): (ConnectionKey, u32),
-) {
+fn refuse(it: &mut Transaction, at: &mut WorkerEdge<'_>, stream: MemberStreamId) {
     // Trailers have ended the stream already. To a client of HTTP/1 they say nothing about a response of known length.
     let is_whole = it.http().is_some_and(is_whole_without_trailers);
-    if let Some(http2) = at.world.members.http2_mut(connection) {
-        http2.refuse(stream);
+    if let Some(http2) = at.world.members.http2_mut(stream.connection) {
+        http2.refuse(stream.id);
     }
     let progress = if is_whole { Progress::Whole } else { Progress::Begun };
     it.stream_lost(at, MemberFailure::Malformed, progress);
