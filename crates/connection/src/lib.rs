@@ -21,4 +21,6 @@ pub mod client;
 pub mod frames;
 pub mod joining;
 pub mod member;
+#[cfg(test)]
+mod testing;
 pub mod wire;

@@ -170,17 +170,7 @@ mod tests {
 
     use super::*;
     use crate::member::http2::{DueAtTimer, SHUT_MS_MAX};
-    use crate::wire::Buffers;
-
-    struct NoSpares;
-
-    impl Buffers for NoSpares {
-        fn take(&mut self) -> Vec<u8> {
-            Vec::new()
-        }
-
-        fn give(&mut self, _: Vec<u8>) {}
-    }
+    use crate::testing::NoSpares;
 
     const SETTINGS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 7];
     const NO_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];

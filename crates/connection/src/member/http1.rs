@@ -269,16 +269,7 @@ mod tests {
     use weir_exchange::parts::tools::Tools;
 
     use super::*;
-
-    struct NoSpares;
-
-    impl Buffers for NoSpares {
-        fn take(&mut self) -> Vec<u8> {
-            Vec::new()
-        }
-
-        fn give(&mut self, _: Vec<u8>) {}
-    }
+    use crate::testing::NoSpares;
 
     const LIMITS: HeadLimits = HeadLimits { head_size_max: 200, headers_max: 10 };
     const RULES: ResponseRules<'_> =
