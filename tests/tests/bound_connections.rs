@@ -11,6 +11,9 @@ use weir_tests::member::{Exchange, Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
+/// More than a client that does not read takes.
+const CUT_BYTES: usize = 600_000;
+
 /// The steps of a login.
 const LOGIN: [(&str, u16); 3] = [("", 401), ("NTLM TYPE1", 401), ("NTLM TYPE3 ", 200)];
 
@@ -168,6 +171,32 @@ fn a_bound_connection_ends_with_either_side() {
     client.reset();
     eventually("it is closed", STEP_TIMEOUT, || member.open_connections() == 0);
     assert!(ask(&mut proxy.client(), "").assert_status(401).text().starts_with(" at"));
+}
+
+/// A client whose response is cut gets a reset, but only after it has taken what was sent before. Its bound connections do not wait
+/// for that.
+#[test]
+fn a_bound_connection_ends_with_a_response_that_is_cut() {
+    let asks = asking();
+    let cuts = Member::new(|exchange| {
+        let body = "x".repeat(CUT_BYTES);
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        exchange.send(format!("{head}{CUT_BYTES:x}\r\n{body}\r\n"))?;
+        Ok(Then::Close)
+    });
+    let policies = "policies: { p: { rules: [ { when: 'request.path == \"/cut\"', then: [ { pool: cut } ] } ] } }";
+    let setup = setup(&[asks.address()])
+        .virtual_server("policies: [ p ]")
+        .also_pool(&format!("cut: {{ members: [ \"{}\" ] }}", cuts.address()))
+        .top(policies);
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    log_in(&mut client, "ann");
+    // To a client of HTTP/1.0, the end of the connection would be the end of the response.
+    client.send("GET /cut HTTP/1.0\r\nHost: a\r\n\r\n");
+    cuts.wait_for_requests(1);
+    eventually("it is closed", STEP_TIMEOUT, || asks.open_connections() == 0);
+    assert_eq!(proxy.metric("weir_connections_leaving", &[]), 1.0);
 }
 
 /// A stream says nothing about whose it is, so clients with HTTP/2 get no connection that stays authenticated.

@@ -28,7 +28,7 @@ impl WorkerEdge<'_> {
             }
             ClientEnd::Cut { must_reset: true } => {
                 client.flush((self.io, agenda), &mut clients.http2_memory);
-                self.world.begin_leaving(key);
+                self.begin_leaving(key);
                 return self.io.reset_when_taken(token, timeout_ms);
             }
             ClientEnd::Stop => {
@@ -49,16 +49,26 @@ impl WorkerEdge<'_> {
         let (token, timeout_ms) = (client.token, client.server.http.body_timeout_ms);
         // A client with early data is about to send the rest of the handshake.
         if (may_send || client.is_early) && !client.ended {
-            self.world.begin_leaving(key);
-            bound_connections::close_all(self, key);
+            self.begin_leaving(key);
             self.io.linger(token, timeout_ms);
         } else if self.io.sockets.queued(token) > 0 {
-            self.world.begin_leaving(key);
-            bound_connections::close_all(self, key);
+            self.begin_leaving(key);
             self.io.close_when_sent(token, timeout_ms);
         } else {
             self.end_client(key, ClientEnd::Close);
         }
+    }
+
+    /// Marks a client connection as ending: it only has to be closed after its queued data was sent. Nothing is asked of the members
+    /// for it any more.
+    fn begin_leaving(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.all.get_mut(key) else { return };
+        // The event loop sets a deadline for the queued data.
+        client.leave_by_ms = None;
+        if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
+            self.world.counted.connections_leaving.add(1);
+        }
+        bound_connections::close_all(self, key);
     }
 
     /// Removes a client connection whose socket is closed.
@@ -76,17 +86,5 @@ impl WorkerEdge<'_> {
             self.world.counted.connections_leaving.subtract(1);
         }
         self.io.spares.give(client.http1.take_input());
-    }
-}
-
-impl World {
-    /// Marks a client connection as ending. It only has to be closed after its queued data was sent.
-    fn begin_leaving(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.all.get_mut(key) else { return };
-        // The event loop sets a deadline for the queued data.
-        client.leave_by_ms = None;
-        if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
-            self.counted.connections_leaving.add(1);
-        }
     }
 }
