@@ -18,13 +18,14 @@ use weir_exchange::termination::Termination;
 
 use super::Worker;
 use super::agenda::Task;
-use super::world::{DrainDeadlines, World};
+use super::world::World;
 use crate::worker::command::Command;
 use crate::worker::control_channel::ControlEvent;
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;
+use crate::worker::state::drain_deadlines::DrainDeadlines;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::stage::Stage;
 use crate::worker::{log_settings, subrequests, sweeps};
@@ -245,8 +246,9 @@ impl Worker {
                 let stays = !self.router.world.is_draining() && client.leave_by_ms.is_none();
                 let is_new = io.sockets.sent_bytes(client.token) == 0;
                 let is_spared = client.leave_by_ms.is_none()
-                    && (DrainDeadlines::spares_idle(self.router.world.draining)
-                        || is_new && DrainDeadlines::spares_new(self.router.world.draining));
+                    && (DrainDeadlines::spares_idle(self.router.world.clients.draining)
+                        || is_new
+                            && DrainDeadlines::spares_new(self.router.world.clients.draining));
                 match client.stage {
                     Stage::Idle => !stays && !is_spared,
                     // HTTP/2 clients get a GOAWAY first, so that no request is lost.
@@ -280,9 +282,8 @@ impl Worker {
         let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
         let until_ms = now_ms.saturating_add(timeout_ms);
         let first_until_ms = Some(now_ms.saturating_add(FIRST_REQUEST_MS.min(timeout_ms / 2)));
-        self.router.world.draining =
+        self.router.world.clients.draining =
             Some(DrainDeadlines { until_ms, idle_until_ms, first_until_ms });
-        self.router.world.members.is_draining = true;
         self.router.world.note_ends();
         self.close_idle_clients(io);
     }
@@ -299,20 +300,27 @@ impl Worker {
             // The log still gets what they find.
             && self.router.world.tools.offloaded.left() == 0
             && self.router.world.counted.member_connections_leaving.get() == 0;
-        let draining = self.router.world.draining;
+        let draining = self.router.world.clients.draining;
         if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
             self.router.world.note_ends();
             return self.stop(io);
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
-        if self.router.world.draining.as_mut().is_some_and(|draining| draining.end_times(now_ms)) {
+        if self
+            .router
+            .world
+            .clients
+            .draining
+            .as_mut()
+            .is_some_and(|draining| draining.end_times(now_ms))
+        {
             self.close_idle_clients(io);
         }
         if self.router.world.leave_by_ms.is_some_and(is_due) {
             self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
             self.router.world.leave_by_ms = self.router.world.next_leave_ms();
         }
-        let draining = self.router.world.draining.map(|draining| draining.next_ms());
+        let draining = self.router.world.clients.draining.map(|draining| draining.next_ms());
         let next_ms = self.router.world.leave_by_ms.into_iter().chain(draining).min();
         self.router.world.agenda.wake_by(next_ms.map(|at_ms| at_ms * 1_000));
         self.router.world.note_ends();

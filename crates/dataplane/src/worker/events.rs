@@ -132,7 +132,7 @@ impl Handler for Worker {
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: HandshakeResult) {
         match SocketOwner::of(owner) {
             SocketOwner::Client(key) => {
-                let draining = self.router.world.draining;
+                let draining = self.router.world.clients.draining;
                 self.router.client_event(io, key, |it| it.secured(&established, draining));
             }
             SocketOwner::Member(key) => self.router.member_ready(io, key),

@@ -110,7 +110,7 @@ impl Router {
                 if is_shared => {}
             NextClientState::Response(facts) => {
                 let Some(state) = self.world.clients.all.get(client) else { return };
-                match state.answered(io, facts, self.world.draining) {
+                match state.answered(io, facts, self.world.clients.draining) {
                     ClientStep::Nothing => {}
                     step => self.client_step(io, client, step),
                 }

@@ -19,8 +19,9 @@ use crate::worker::client::unserved_log::{RefusalFacts, UnforwardedRequest};
 use crate::worker::edge::WorkerEdge;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;
+use crate::worker::state::drain_deadlines::DrainDeadlines;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::{DrainDeadlines, World};
+use crate::worker::world::World;
 
 /// The first bytes of unencrypted HTTP requests.
 const METHODS: [&[u8]; 9] = [

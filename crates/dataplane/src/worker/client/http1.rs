@@ -16,8 +16,8 @@ use crate::worker::router::Router;
 use crate::worker::state::client::Client;
 use crate::worker::state::client_end::ClientEnd;
 use crate::worker::state::client_step::ClientStep;
+use crate::worker::state::drain_deadlines::DrainDeadlines;
 use crate::worker::state::stage::Stage;
-use crate::worker::world::DrainDeadlines;
 
 /// How much of a client's input was used, and what follows.
 enum InputProgress {

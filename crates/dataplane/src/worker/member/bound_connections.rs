@@ -67,7 +67,7 @@ impl Members {
             && client.stage != Stage::Leaving
             && !local.retired.get()
             && connection.requests < connection.pool.settings().reuse.requests_max
-            && !self.is_draining;
+            && clients.draining.is_none();
         let idle_ms = connection.http1.announced_idle_ms();
         if !may_be_kept || idle_ms == Some(0) {
             return None;

@@ -51,7 +51,7 @@ impl Members {
             || connection.requests >= reuse.requests_max
             || idle.len() >= connection.idle_max(self.workers)
             || idle_ms == 0
-            || self.is_draining
+            || clients.draining.is_some()
         {
             drop(idle);
             return self.keep_for_its_client((io, clients), key, ends);
@@ -124,11 +124,13 @@ impl Members {
 
 /// Connections with HTTP/2.
 impl Members {
-    /// Removes an exchange from its connection. Returns whether its stream was open.
+    /// Removes an exchange from its connection. Returns whether its stream was open. `is_draining`: the process drains, so that the
+    /// connection is not kept for another request.
     pub fn leave_stream(
         &mut self,
         (io, agenda): (&mut EventLoop, &mut Agenda),
         ends: &mut TransactionEnds,
+        is_draining: bool,
     ) -> bool {
         let link = ends.phase.take_link();
         let Some(Link { connection: key, stream: Some(stream) }) = link else { return false };
@@ -141,7 +143,7 @@ impl Members {
         }
         connection.watch_exhausted_window(io);
         if is_idle {
-            connection.rest(io, self.is_draining);
+            connection.rest(io, is_draining);
         }
         was_opened
     }

@@ -89,8 +89,8 @@ impl WorkerEdge<'_> {
     ) -> bool {
         let local = Rc::clone(&ends.tries.pool.members[member as usize]);
         let need = request.need();
-        let World { members, agenda, .. } = &mut *self.world;
-        members.leave_stream((self.io, agenda), ends);
+        let World { members, clients, agenda, .. } = &mut *self.world;
+        members.leave_stream((self.io, agenda), ends, clients.draining.is_some());
         let has_one = members.take_multiplexed(self.io, ends, &local, need, false)
             || self.open_connection(ends, member, need).is_ok();
         if !has_one {

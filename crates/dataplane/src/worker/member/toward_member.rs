@@ -114,7 +114,7 @@ impl WorkerEdge<'_> {
         };
         let World { members, clients, agenda, .. } = &mut *self.world;
         if link.stream.is_some() {
-            return members.leave_stream((self.io, agenda), ends);
+            return members.leave_stream((self.io, agenda), ends, clients.draining.is_some());
         }
         ends.phase.take_link();
         let key = link.connection;

@@ -13,6 +13,7 @@ use weir_exchange::parts::transaction_ends::TransactionEnds;
 
 use crate::worker::agenda::Agenda;
 use crate::worker::state::client::Client;
+use crate::worker::state::drain_deadlines::DrainDeadlines;
 use crate::worker::state::http2_memory::Http2Memory;
 use crate::worker::state::stage::Stage;
 
@@ -20,6 +21,8 @@ use crate::worker::state::stage::Stage;
 pub struct Clients {
     /// All connections.
     pub all: Arena<OfClient, Client>,
+    /// The deadlines of the process while it drains. Then no connection, not even to a member, is kept for another request.
+    pub draining: Option<DrainDeadlines>,
     /// What clients with HTTP/2 make the worker hold.
     pub http2_memory: Http2Memory,
     /// Memory stored for reuse.
@@ -87,7 +90,8 @@ impl SpareStreams {
 impl Clients {
     /// No connections. `http2_memory`: the budget for clients with HTTP/2.
     pub fn new(http2_memory: Http2Memory) -> Self {
-        Self { all: Arena::default(), http2_memory, spare: SpareStreams::default() }
+        let spare = SpareStreams::default();
+        Self { all: Arena::default(), draining: None, http2_memory, spare }
     }
 
     /// Creates a stream for an exchange, from reused memory if possible.

@@ -27,8 +27,6 @@ pub struct Members {
     pub all: Arena<OfConnection, MemberConnection>,
     /// The idle connections that belong to clients, by their keys.
     pub bound: BTreeMap<u64, BoundConnections>,
-    /// Whether the process drains, so that no connection is kept for another request.
-    pub is_draining: bool,
     /// The number of workers, which share the places at a member.
     pub workers: usize,
     /// The counters of this worker.
@@ -38,7 +36,7 @@ pub struct Members {
 impl Members {
     /// No connections.
     pub fn new(counted: Own<WorkerCounters>, workers: usize) -> Self {
-        Self { all: Arena::default(), bound: BTreeMap::new(), is_draining: false, workers, counted }
+        Self { all: Arena::default(), bound: BTreeMap::new(), workers, counted }
     }
 
     /// The state of HTTP/2 of a connection.

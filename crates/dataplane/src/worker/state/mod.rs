@@ -7,6 +7,7 @@ pub mod client_end;
 pub mod client_step;
 pub mod clients;
 pub mod destination;
+pub mod drain_deadlines;
 pub mod handshake_place;
 pub mod http2_memory;
 pub mod listener;
