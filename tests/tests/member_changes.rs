@@ -159,6 +159,39 @@ fn a_request_in_the_queue_keeps_its_persistence_while_members_change() {
     }
 }
 
+/// A member is removed while another one responds with a status of `retry_on`: the retry goes to a member that the pool has now.
+#[test]
+fn a_retry_by_status_finds_the_members_of_its_moment() {
+    let folder = TempDir::new("member-changes-retry-on");
+    let gate = Arc::new(Gate::default());
+    let failing = || {
+        let gate = Arc::clone(&gate);
+        Member::new(move |exchange| {
+            gate.pass();
+            exchange.send("HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n")?;
+            Ok(Then::KeepAlive)
+        })
+    };
+    let members = [failing(), failing()];
+    let good = Member::named("good");
+    let setup = Setup::new(&members.each_ref().map(Member::address))
+        .pool("retries: 1")
+        .pool("retry_on: [ 503 ]")
+        .top(&format!("state_dir: {}", folder.path().display()))
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+    eventually("a member has it", STEP_TIMEOUT, || {
+        members.iter().map(Member::request_count).sum::<usize>() == 1
+    });
+    let untried = members.iter().find(|it| it.request_count() == 0).expect("one of two");
+    change(&proxy, &[remove(untried), set(&good, "", json!({}))]);
+    gate.open();
+    assert_eq!(of(std::iter::once(client.response())), names(&["good"]));
+    assert_eq!(untried.request_count(), 0);
+}
+
 /// A login that is under way while the labels of the members change leads its client back to its member.
 #[test]
 fn what_a_response_teaches_is_known_after_members_have_changed() {

@@ -113,13 +113,25 @@ impl Tries {
         self.left() > 0
     }
 
+    /// The members tried so far and the preference, by their indexes in another view of the pool.
+    pub fn in_view(&self, pool: &LocalPool) -> (Vec<u32>, Preference) {
+        let moved = |member: u32| pool.member(&self.pool.members[member as usize].live.label);
+        self.renumbered(moved)
+    }
+
     /// Switches to the same pool of a new table. `moved`: the new index of a member.
     pub fn renumber(&mut self, moved: impl Fn(u32) -> Option<u32>) {
-        if let Preference::Member(member) = self.preference {
-            self.preference = moved(member).map_or(Preference::Any, Preference::Member);
-        }
-        let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
+        let (tried, preference) = self.renumbered(moved);
+        self.preference = preference;
         self.tried = TriedMembers::Several(tried);
+    }
+
+    fn renumbered(&self, moved: impl Fn(u32) -> Option<u32>) -> (Vec<u32>, Preference) {
+        let preference = match self.preference {
+            Preference::Member(member) => moved(member).map_or(Preference::Any, Preference::Member),
+            other => other,
+        };
+        (self.tried().iter().filter_map(|member| moved(*member)).collect(), preference)
     }
 }
 

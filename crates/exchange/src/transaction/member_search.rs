@@ -262,7 +262,7 @@ impl TransactionEnds {
 }
 
 /// Whether a waiting transaction can move from one pool to the other: its request was already written in the forms of the first.
-fn is_written_alike(one: &LocalPool, other: &LocalPool) -> bool {
+pub(super) fn is_written_alike(one: &LocalPool, other: &LocalPool) -> bool {
     one.forms == other.forms && one.settings().http2 == other.settings().http2
 }
 
