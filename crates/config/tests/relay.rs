@@ -230,6 +230,11 @@ fn pools_of_connections_have_no_keys_of_requests() {
         let both = file(server, &format!("    {line}\n"))
             .replace("pools:\n", "  b: { listen: 127.0.0.1:81, pool: p }\npools:\n");
         check(&both, &[]);
+        // Also if something else is wrong with that one.
+        let wrong = "  b: { listen: 127.0.0.1:81, pool: p, tcp: {} }\npools:\n";
+        let both = file(server, &format!("    {line}\n")).replace("pools:\n", wrong);
+        let of_server = "6 `tcp` does not apply to a virtual server of type http -> remove it, or set `type: tcp`";
+        check(&both, &[of_server]);
         // As does one without requests.
         let datagrams = "  b: { listen: 127.0.0.1:81, type: udp, pool: p }\npools:\n";
         let both = file(server, &format!("    {line}\n")).replace("pools:\n", datagrams);

@@ -276,11 +276,14 @@ impl<'a> Servers<'a> {
         if server_keys_fit(raw, context) {
             return true;
         }
-        self.pools_by_name(raw, context);
-        if let Some(pool) = &raw.pool {
-            self.pool(pool, context);
-        }
+        let named = self.pools_by_name(raw, context).unwrap_or_default();
+        let own = raw.pool.as_ref().and_then(|pool| self.pool(pool, context));
         policies.names_of(raw, context);
+        // Otherwise its pools would seem to serve the types of other virtual servers alone.
+        let named = own.into_iter().chain(named.into_iter().map(|(_, pool)| pool));
+        for pool in self.reached(named, &[]) {
+            self.note_type(pool, raw.kind.value);
+        }
         false
     }
 
