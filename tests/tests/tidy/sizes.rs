@@ -50,7 +50,7 @@ const METHODS: Bound = Bound {
         ("bench/src/load/engine.rs Engine", 45),
         ("bench/src/run/session.rs Session", 47),
         ("crates/config/src/validate/compiler.rs Compiler", 39),
-        ("crates/control/src/supervisor.rs Supervisor", 44),
+        ("crates/control/src/supervisor.rs Supervisor", 35),
         ("crates/core/src/expression/check/mod.rs Checker", 37),
         ("crates/dataplane/src/worker/router.rs Router", 40),
         ("crates/exchange/src/parts/transaction_ends.rs TransactionEnds", 40),
