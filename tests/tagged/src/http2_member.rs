@@ -22,6 +22,8 @@ use crate::world::{Finding, Kind, World};
 
 /// A rough member breaks a connection in one of this number of turns, on average.
 const ROUGH_TURNS: usize = 400;
+/// The same while it writes.
+const ROUGH_TURNS_OF_WRITING: usize = 30;
 /// Any member stops accepting requests on a connection in one of this number of turns, on average.
 const RETIRING_TURNS: usize = 150;
 
@@ -63,7 +65,7 @@ pub async fn serve(
         if random.below(RETIRING_TURNS) == 0 && !world.profile.is_direct && !member.leaves {
             member.retire(random).await;
         }
-        if is_rough && random.below(ROUGH_TURNS) == 0 {
+        if is_rough && member.breaks(random) {
             return member.go(random).await;
         }
         if member.leaves {
@@ -186,8 +188,23 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Resets the connection, or closes it after GOAWAY.
+    /// Whether a rough member breaks the connection in this turn.
+    fn breaks(&self, random: &mut Random) -> bool {
+        let turns = match self.http2.link.queued() {
+            0 => ROUGH_TURNS,
+            _ => ROUGH_TURNS_OF_WRITING,
+        };
+        random.below(turns) == 0
+    }
+
+    /// Resets the connection, or closes it: after GOAWAY, or within a frame.
     async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
+        if self.http2.link.queued() > 0 && random.percent(50) {
+            let kept = random.below(self.http2.link.queued());
+            self.http2.link.keep_queued(kept);
+            self.http2.link.close_in_order(self.world.profile.stuck).await;
+            return Ok(());
+        }
         if random.percent(40) {
             self.http2.link.reset();
             return Ok(());
