@@ -53,11 +53,12 @@ pub fn told(
             let how = match &by.how {
                 CredentialsKind::Token { .. } => "by a token",
                 CredentialsKind::Password(_) => "by a password",
-                CredentialsKind::External(_) => "by a service",
             };
             format!("authenticate: {} ({how})", by.name)
         }
-        Action::Mirror(mirror) => format!("mirror: {}", pool_name(snapshot, mirror.pool)),
+        Action::Subrequest(subrequest) => {
+            subrequest.told(pool_name(snapshot, subrequest.pool() as u32))
+        }
         Action::Answer(answer) => {
             let location = answer.fields.iter().find(|it| it.0.eq_ignore_ascii_case("location"));
             match location {

@@ -2,7 +2,7 @@
 
 use weir_api::explanation::{Considered, PoolTold, Rewrite};
 use weir_core::clock::Clock;
-use weir_core::policy::{End, PoolChoice, RewriteError};
+use weir_core::policy::{End, PoolChoice, RewriteError, Subrequest};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::local::traffic::{Route, RoutingVerdict};
 use weir_exchange::parts::witness::ServerDecision;
@@ -79,9 +79,9 @@ fn rewrites(decided: &ServerDecision<'_, '_>, masks: &Masks) -> Vec<Rewrite> {
 fn authentication(decided: &ServerDecision<'_, '_>) -> Vec<String> {
     let asked = &decided.decision.authentication;
     let logins = asked.logins.iter().map(|it| format!("`{}` checks its password", it.by.name));
-    let services = asked.externals.iter().map(|by| format!("`{}` asks its service", by.name));
+    let later = decided.decision.subrequests.iter().filter_map(Subrequest::check_told);
     let refused = asked.is_refused.then(|| "it has not shown who it is from".to_owned());
-    logins.chain(services).chain(refused).collect()
+    logins.chain(later).chain(refused).collect()
 }
 
 fn verdict(decided: &ServerDecision<'_, '_>, now: Clock) -> String {

@@ -111,7 +111,7 @@ fn request_rule(
         (false, false) => RuleVerdict::False,
     };
     let values = values(rule.condition.as_ref(), evaluation, telling);
-    let authenticates = rule.actions.iter().any(|it| matches!(it, Action::Authenticate(_)));
+    let authenticates = rule.actions.iter().any(Action::authenticates);
     if is_followed && authenticates {
         evaluation.set_user(user);
     }

@@ -511,13 +511,11 @@ fn continue_request(
     {
         if let DeferredWork::Begin(order) = deferred {
             let pool = &order.pool.settings().name;
-            if order.parent.is_none() {
-                remarks.push(format!("pool {pool} gets a copy of the request"));
-            } else {
-                remarks.push(format!("a service in pool {pool} is asked: supposed to let it in"));
+            remarks.push(order.action.request_told(pool));
+            if order.parent.is_some() {
                 let child = Key::from_bits(2 << 32).unwrap_or(Key::NOTHING);
                 stages::child_began(exchange.ends.context.as_deref_mut(), child);
-                stages::child_ended(exchange, dry, Some(child), Some(Box::new(let_in())));
+                stages::child_ended(exchange, dry, Some(child), Some(Box::new(success())));
             }
         }
         return true;
@@ -552,8 +550,8 @@ fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
     }
 }
 
-/// A response of an authorisation service that permits the request.
-fn let_in() -> Reply {
+/// A successful response to a request of weir's own.
+fn success() -> Reply {
     let text = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
     let limits = HeadLimits { head_size_max: 4_096, headers_max: 8 };
     let mut head = ResponseHead::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_core::expression::Slots;
 use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, TokenSettings};
 use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
-use weir_core::policy::{Action, Authenticator, CredentialsKind};
+use weir_core::policy::{Action, Authenticator, CredentialsKind, Subrequest};
 use weir_http::secret_names::CredentialFields;
 
 use super::dates;
@@ -24,8 +24,8 @@ use crate::variants::keys_fit;
 /// The section `authentication` of the file.
 pub(super) struct Authentications<'a> {
     by_name: BTreeMap<&'a str, usize>,
-    /// The authentications; `None`: invalid, which was reported.
-    all: Vec<Option<Arc<Authenticator>>>,
+    /// The actions that require them; `None`: invalid, which was reported.
+    all: Vec<Option<Action>>,
     /// The authentications that virtual servers and rules require.
     required: HashSet<usize>,
     /// Token readers with keys that are fetched by URL.
@@ -53,15 +53,17 @@ impl<'a> Authentications<'a> {
                 raw::AuthenticationType::Basic => {
                     users(item, raw, directory, context).map(CredentialsKind::Password)
                 }
-                raw::AuthenticationType::External => external(item, raw, pools, context)
-                    .map(|it| CredentialsKind::External(Box::new(it))),
+                raw::AuthenticationType::External => {
+                    let service = external(item, raw, pools, context)?;
+                    return Some(Action::Subrequest(Subrequest::Authorise(Arc::new(service))));
+                }
             };
-            Some(Arc::new(Authenticator {
+            Some(Action::Authenticate(Arc::new(Authenticator {
                 name: item.name.as_str().into(),
                 realm: realm?,
                 forwards: raw.forward_credentials.value,
                 how: how?,
-            }))
+            })))
         });
         let all = all.collect();
         Self { by_name: by_name(items), all, required: HashSet::new(), fetched }
@@ -89,13 +91,15 @@ impl Authentications<'_> {
 
     /// The pools of the external services.
     pub fn pools(&self) -> HashSet<usize> {
-        let externals = self.all.iter().flatten().filter_map(|it| it.external());
-        externals.map(|external| external.pool as usize).collect()
+        self.all.iter().flatten().filter_map(Action::subrequest).map(Subrequest::pool).collect()
     }
 
     /// Whether any authentication needs passwords.
     fn checks_passwords(&self) -> bool {
-        self.all.iter().flatten().any(|it| matches!(it.how, CredentialsKind::Password(_)))
+        self.all.iter().flatten().any(|action| match action {
+            Action::Authenticate(by) => matches!(by.how, CredentialsKind::Password(_)),
+            _ => false,
+        })
     }
 
     /// The authentications used by virtual servers, by rules, and by expressions, which read these `slots`.
@@ -108,7 +112,7 @@ impl Authentications<'_> {
     pub fn require(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<Action> {
         let found = find("authentication", &self.by_name, name, context)?;
         self.required.insert(found);
-        self.all[found].clone().map(Action::Authenticate)
+        self.all[found].clone()
     }
 }
 

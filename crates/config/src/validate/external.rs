@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_core::policy::external::External;
-use weir_core::policy::{Action, Policy};
+use weir_core::policy::subrequest::external::External;
+use weir_core::policy::{Action, Policy, Subrequest};
 use weir_http::path::{PathForm, canonicalise};
 
 use super::names::find;
@@ -43,6 +43,7 @@ pub(super) fn external(
         None => ANSWER_HEADERS.map(Into::into).into(),
     };
     Some(External {
+        name: item.name.as_str().into(),
         pool: pool as u32,
         path,
         sent: Some(sent?).filter(|_| raw.request_headers.is_some()),
@@ -92,10 +93,10 @@ fn names(
     is_sound.then_some(names)
 }
 
-/// The pools of the authorisation services for a virtual server.
+/// The pools that get requests of weir's own for a virtual server.
 pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usize> {
     let rules = policies.iter().flat_map(|policy| policy.request.all());
-    rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
+    rules.flat_map(|rule| &rule.actions).filter_map(Action::subrequest).map(Subrequest::pool)
 }
 
 /// Checks a pool for weir's own requests: without a client, there is no client address for the source.

@@ -9,7 +9,7 @@ mod pairs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_core::policy::{Action, Answer, Body, WafMode};
+use weir_core::policy::{Action, Answer, Body, Subrequest, WafMode};
 
 use super::names::undefined;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
@@ -149,7 +149,7 @@ fn is_of_the_other(action: &Action) -> bool {
         Action::Pool(_)
             | Action::Member(_)
             | Action::Persistence(_)
-            | Action::Mirror(_)
+            | Action::Subrequest(Subrequest::Mirror(_))
             | Action::LeaveUncompressed
             | Action::ReplaceBody(_)
             | Action::Inspection(WafMode::Detect | WafMode::Block)

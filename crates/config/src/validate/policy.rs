@@ -429,7 +429,7 @@ fn answers_no_strangers(
     (now, later): (&[Action], &[Action]),
     context: &mut Context,
 ) -> bool {
-    let authenticates = now.iter().any(|action| matches!(action, Action::Authenticate(_)));
+    let authenticates = now.iter().any(Action::authenticates);
     let is_sound = !authenticates || later.iter().all(Action::edits_response);
     if !is_sound {
         let message = "a rule that reads the response would replace the 401 of `authenticate`";

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use weir_core::policy::{Action, Mirror, PoolChoice, Split};
+use weir_core::policy::subrequest::Mirror;
+use weir_core::policy::{Action, PoolChoice, Split, Subrequest};
 
 use super::compiler::Compiler;
 use crate::decode::{Context, Spanned};
@@ -20,7 +21,8 @@ pub(super) fn of(
         raw::Action::Mirror(mirror) => {
             let pool = compiler.pool(mirror.value.pool.as_ref()?, context)? as u32;
             let share = mirror.value.share.value.0;
-            Some(Action::Mirror(Arc::new(Mirror { pool, share })))
+            let mirror = Subrequest::Mirror(Arc::new(Mirror { pool, share }));
+            Some(Action::Subrequest(mirror))
         }
         other => {
             debug_assert!(false, "`{}` names no pool", other.key());

@@ -6,6 +6,7 @@ use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
 
 use super::authenticator::Authenticator;
 use super::split::Split;
+use super::subrequest::Subrequest;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
 
@@ -51,8 +52,8 @@ pub enum Action {
     Trace(Template),
     /// Requires authentication, or refuses the request.
     Authenticate(Arc<Authenticator>),
-    /// Another pool gets a copy of the request.
-    Mirror(Arc<Mirror>),
+    /// weir makes a request of its own for the request.
+    Subrequest(Subrequest),
     /// An answer in place of a member's.
     Answer(Arc<Answer>),
     /// Another virtual server decides about the request, by its index in the snapshot.
@@ -72,28 +73,6 @@ pub enum PoolChoice {
     Split(Arc<Split>),
 }
 
-/// The destination of copies of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mirror {
-    /// Index of the pool in the snapshot.
-    pub pool: u32,
-    /// The share of requests that are copied, in parts of [`Mirror::WHOLE`].
-    pub share: u32,
-}
-
-impl Mirror {
-    /// All requests: shares are in thousandths of a percent.
-    pub const WHOLE: u32 = 100_000;
-    /// The field that marks a copy, with the value `1`.
-    pub const FIELD: &[u8] = b"X-Mirrored";
-
-    /// Whether a request is copied, by a number that is evenly spread.
-    pub fn takes(&self, draw: u64) -> bool {
-        let place = (u128::from(draw) * u128::from(Self::WHOLE)) >> u64::BITS;
-        place < u128::from(self.share)
-    }
-}
-
 impl Action {
     /// The pools that the choice may give, by their indexes.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
@@ -105,32 +84,17 @@ impl Action {
         one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
     }
 
-    /// The pool that gets a request of weir's own (an authorisation request or a copy), by its index.
-    pub fn pool_beside(&self) -> Option<usize> {
+    /// The request of weir's own that the action makes.
+    pub fn subrequest(&self) -> Option<&Subrequest> {
         match self {
-            Self::Mirror(mirror) => Some(mirror.pool as usize),
-            Self::Authenticate(by) => by.external().map(|external| external.pool as usize),
+            Self::Subrequest(subrequest) => Some(subrequest),
             _ => None,
         }
     }
 
-    /// The request fields that weir sets by this action, and that members take from weir alone.
-    pub fn fields_of_weir(&self) -> impl Iterator<Item = &[u8]> {
-        let (added, copied) = match self {
-            Self::Authenticate(by) => (by.external().map(|external| &external.added), None),
-            Self::Mirror(_) => (None, Some(Mirror::FIELD)),
-            _ => (None, None),
-        };
-        let added = added.into_iter().flatten().map(|name| name.as_bytes());
-        added.chain(copied)
-    }
-
-    /// The pool whose members get requests as those of the virtual server do, beside its own, by its index.
-    pub fn pool_of_copies(&self) -> Option<usize> {
-        match self {
-            Self::Mirror(mirror) => Some(mirror.pool as usize),
-            _ => None,
-        }
+    /// Whether the action requires authentication.
+    pub fn authenticates(&self) -> bool {
+        matches!(self, Self::Authenticate(_)) || self.subrequest().is_some_and(Subrequest::is_check)
     }
 
     /// The virtual server that decides about the request, by its index.
@@ -187,7 +151,7 @@ impl Action {
             | Self::LeaveUncompressed
             | Self::Inspection(_)
             | Self::Authenticate(_)
-            | Self::Mirror(_)
+            | Self::Subrequest(_)
             | Self::VirtualServer(_)
             | Self::Close
             | Self::Reset => Reads::default(),
@@ -352,24 +316,4 @@ pub enum Body {
     Text(Template),
     /// A constant body: the contents of a file when the configuration was read.
     Bytes(Arc<[u8]>),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Mirror;
-
-    #[test]
-    fn a_share_of_requests_is_copied() {
-        for (share, draw, expected) in [
-            (Mirror::WHOLE, u64::MAX, true),
-            (Mirror::WHOLE, 0, true),
-            (1, 0, true),
-            (1, u64::MAX / 100_000 + 1, false),
-            (5_000, u64::MAX / 20 - 1, true),
-            (5_000, u64::MAX / 20 + 1, false),
-            (0, 0, false),
-        ] {
-            assert_eq!(Mirror { pool: 0, share }.takes(draw), expected, "{share} {draw}");
-        }
-    }
 }

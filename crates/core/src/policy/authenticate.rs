@@ -50,12 +50,6 @@ impl Decision {
                 }
                 Err(refusal) => self.refuse_token(by, refusal, evaluation),
             },
-            CredentialsKind::External(_) => {
-                let asked = &mut self.authentication.externals;
-                if !asked.iter().any(|it| Arc::ptr_eq(it, by)) {
-                    asked.push(Arc::clone(by));
-                }
-            }
         }
     }
 
@@ -101,9 +95,10 @@ impl Decision {
         challenge: impl FnOnce() -> String,
     ) {
         self.authentication.is_refused = true;
-        if self.authentication.has_to_be_asked() {
+        if self.has_checks() {
             // Pending checks are dropped, and with them all decisions that depend on the user.
-            self.authentication.forget();
+            self.authentication.logins.clear();
+            self.subrequests.retain(|subrequest| !subrequest.is_check());
             evaluation.set_user(b"");
             self.response.clear();
             self.body_edits.clear();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use aws_lc_rs::hmac;
 
-use super::external::External;
 use crate::jwt::TokenPlace;
 use crate::passwords::{Credentials, TAG_BYTES, Users};
 
@@ -35,19 +34,9 @@ pub enum CredentialsKind {
     },
     /// By user name and password (RFC 7617).
     Password(Arc<Users>),
-    /// By an external service.
-    External(Box<External>),
 }
 
 impl Authenticator {
-    /// The external service, if this authentication uses one.
-    pub fn external(&self) -> Option<&External> {
-        match &self.how {
-            CredentialsKind::External(external) => Some(external),
-            CredentialsKind::Token { .. } | CredentialsKind::Password(_) => None,
-        }
-    }
-
     /// The challenge for a client without a valid password.
     pub fn basic_challenge(&self) -> String {
         format!("Basic realm=\"{}\", charset=\"UTF-8\"", self.realm)

@@ -10,11 +10,12 @@ use weir_http::is_authority;
 use weir_http::path::{PathForm, rewritten};
 
 use super::action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
-    PoolChoice, Rewrite, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
+    Rewrite, WafMode,
 };
-use super::authenticator::{Authenticator, Login};
+use super::authenticator::Login;
 use super::rules::{Policy, Rules, Strategy};
+use super::subrequest::Subrequest;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, ReplaceResult, Template};
 use crate::persistence::cookie::OtherTokens;
@@ -58,35 +59,20 @@ pub struct Decision {
     pub body_edits: Vec<Arc<BodyEdit>>,
     /// Whether a rule was followed; otherwise there are no results.
     has_followed: bool,
-    /// Pending questions about the request's user.
+    /// What is known about the request's user.
     pub authentication: Authentication,
-    /// Pools that get a copy of the request.
-    pub mirrors: Vec<Arc<Mirror>>,
+    /// Requests of weir's own for the request.
+    pub subrequests: Vec<Subrequest>,
     pub(super) work: PolicyBuffers,
 }
 
-/// Pending questions about a request's user.
+/// What is known about the user of a request.
 #[derive(Debug, Default)]
 pub struct Authentication {
     /// Passwords that must be checked first.
     pub logins: Vec<Login>,
-    /// External services that must be asked after the passwords.
-    pub externals: Vec<Arc<Authenticator>>,
     /// The request is refused for lack of valid credentials.
     pub is_refused: bool,
-}
-
-impl Authentication {
-    /// Whether a check is pending. No decision takes effect before it.
-    pub fn has_to_be_asked(&self) -> bool {
-        !self.logins.is_empty() || !self.externals.is_empty()
-    }
-
-    /// Drops all pending questions.
-    pub fn forget(&mut self) {
-        self.logins.clear();
-        self.externals.clear();
-    }
 }
 
 /// Work buffers for following policies.
@@ -238,8 +224,8 @@ impl Decision {
         }
         self.work.target.is_path_given = false;
         self.work.target.is_too_long = false;
-        self.mirrors.clear();
-        self.authentication.forget();
+        self.subrequests.clear();
+        self.authentication.logins.clear();
         self.authentication.is_refused = false;
     }
 
@@ -303,6 +289,11 @@ impl Decision {
         for policy in policies {
             self.follow(&policy.request, evaluation, facts, Extent::Unconditional);
         }
+    }
+
+    /// Whether a check of the request is pending. No decision takes effect before it.
+    pub fn has_checks(&self) -> bool {
+        !self.authentication.logins.is_empty() || self.subrequests.iter().any(Subrequest::is_check)
     }
 
     /// Whether the request ends without a response.
@@ -430,7 +421,11 @@ impl Decision {
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
             Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
-            Action::Mirror(mirror) => self.mirrors.push(Arc::clone(mirror)),
+            Action::Subrequest(subrequest) => {
+                if !self.subrequests.iter().any(|earlier| earlier.makes_needless(subrequest)) {
+                    self.subrequests.push(subrequest.clone());
+                }
+            }
             Action::Answer(answer) => self.answer_with(answer, evaluation),
             Action::VirtualServer(to) => self.end = Some(End::VirtualServer(*to)),
             Action::Close => self.end = Some(End::Close),

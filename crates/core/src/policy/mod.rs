@@ -7,17 +7,18 @@ mod action;
 mod authenticate;
 mod authenticator;
 mod decision;
-pub mod external;
 mod index;
 mod rules;
 mod split;
+pub mod subrequest;
 
 pub use action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
-    PoolChoice, Rewrite, Secure, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
+    Rewrite, Secure, WafMode,
 };
 pub use authenticator::{Authenticator, CredentialsKind, Login};
 pub use decision::{AnswerBody, Authentication, Decision, End, HandOver, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};
 pub use split::{Split, place_of};
+pub use subrequest::Subrequest;

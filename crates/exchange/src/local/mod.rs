@@ -3,12 +3,12 @@
 pub mod client_address;
 pub mod client_tls;
 pub mod cookies;
-pub mod copies;
 pub mod forms;
 pub mod gate;
 pub mod key_limits;
 pub mod location;
 pub mod member;
+pub mod own_mark;
 pub mod pool;
 pub mod pools;
 pub mod stickiness;

@@ -18,9 +18,9 @@ use weir_tls::challenges::Challenges;
 
 use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
-use crate::local::copies;
 use crate::local::gate::Gate;
 use crate::local::member::LocalMember;
+use crate::local::own_mark::OwnMark;
 use crate::local::pool::LocalPool;
 use crate::local::pools::{PoolInForce, Pools};
 use crate::local::traffic::Traffic;
@@ -166,7 +166,7 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
 struct Servers<'a> {
     table: &'a LiveTable,
     withheld: WithheldNames<'a>,
-    copy_mark: Rc<[u8]>,
+    own_mark: OwnMark,
     pools: &'a Pools,
     fields: Rc<RefCell<Fields>>,
     worker: usize,
@@ -215,7 +215,7 @@ impl Servers<'_> {
             server.server_timing || server.compression.is_some() || cookies.is_some();
         let traffic = Traffic::of(table, (index, is_target), pools, fields).map(Box::new);
         let names = self.withheld.at(server, snapshot);
-        let claims = Claims { names, copy_mark: Rc::clone(&self.copy_mark) };
+        let claims = Claims { names, own_mark: self.own_mark.clone() };
         let is_plain = !edits_responses
             && traffic.is_none()
             && server.waf.is_none()
@@ -277,7 +277,7 @@ impl LocalTable {
         let servers = Servers {
             table,
             withheld: WithheldNames::of(snapshot),
-            copy_mark: copies::mark(&table.stickies.own_keys),
+            own_mark: OwnMark::of(&table.stickies.own_keys),
             pools: &pools,
             fields: Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots)))),
             worker,

@@ -1,27 +1,26 @@
 //! Names of request fields that members take from weir alone: a client's own are withheld, whatever rules decide about the
 //! request.
 //!
-//! - Fields that services of `type: external` set (`add_headers`). Members believe them, on every path. So they are withheld
-//!   at all virtual servers whose requests can reach a member that a virtual server with such a service reaches, in whatever
-//!   pool: a member is an address.
-//! - The mark of copies, at virtual servers that reach the members of one with copies.
+//! These are the fields that weir sets by an action ([`Subrequest::fields_of_weir`]). Members believe them, on every path. So they
+//! are withheld at all virtual servers whose requests can reach a member that a virtual server with such an action reaches, in
+//! whatever pool: a member is an address.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 use weir_config::snapshot::{Address, Service, Snapshot, VirtualServer};
-use weir_core::policy::Action;
+use weir_core::policy::{Action, Subrequest};
 use weir_http::edits::FieldEdits;
 
+use crate::local::own_mark::OwnMark;
 use crate::shared::sticky::reached_pools;
 
 /// What members of a virtual server take from weir alone.
 pub struct Claims {
     /// Names of request fields.
     pub names: Box<[Box<[u8]>]>,
-    /// The mark of weir's own copies of requests.
-    pub copy_mark: Rc<[u8]>,
+    /// The mark of weir's own requests to these members.
+    pub own_mark: OwnMark,
 }
 
 /// The names that are withheld, by pools.
@@ -100,13 +99,13 @@ fn names_of(server: &VirtualServer) -> HashSet<&[u8]> {
     let rules = server.policies.iter().flat_map(|policy| policy.request.all());
     let mut names = HashSet::new();
     for action in rules.flat_map(|rule| &rule.actions) {
-        names.extend(action.fields_of_weir());
+        names.extend(action.subrequest().into_iter().flat_map(Subrequest::fields_of_weir));
     }
     names
 }
 
-/// The pools that requests of a virtual server reach, also by virtual servers to which it hands them over, and the pools of
-/// copies.
+/// The pools that requests of a virtual server reach, also by virtual servers to which it hands them over, and the pools
+/// that get weir's own requests like those.
 fn pools_of(server: &VirtualServer, snapshot: &Snapshot) -> HashSet<usize> {
     let (mut seen, mut open) = (HashSet::new(), vec![server]);
     let mut pools = HashSet::new();
@@ -114,7 +113,8 @@ fn pools_of(server: &VirtualServer, snapshot: &Snapshot) -> HashSet<usize> {
         pools.extend(reached_pools(server, snapshot));
         let rules = server.policies.iter().flat_map(|policy| policy.request.all());
         let actions = rules.flat_map(|rule| &rule.actions);
-        pools.extend(actions.filter_map(Action::pool_of_copies));
+        let subrequests = actions.filter_map(Action::subrequest);
+        pools.extend(subrequests.filter(|it| it.is_served_like_requests()).map(Subrequest::pool));
         for to in server.hands_over_to() {
             if seen.insert(to) {
                 open.extend(snapshot.virtual_servers.get(to));

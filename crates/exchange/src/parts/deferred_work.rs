@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use weir_core::policy::Subrequest;
 use weir_http::edits::RequestEdits;
 
 use crate::arena::{ClientKey, ExchangeKey};
@@ -29,6 +30,8 @@ pub enum DeferredWork {
 
 /// A request of weir's own to be sent.
 pub struct SubrequestOrder {
+    /// The action for which it is made.
+    pub action: Subrequest,
     /// The transaction that waits for the response; `None`: none waits.
     pub parent: Option<ExchangeKey>,
     /// The virtual server of the request that it belongs to.

@@ -407,7 +407,7 @@ mod tests {
         }
     }
 
-    /// What the member gets decides: a service that authorises requests may add the credentials.
+    /// What the member gets decides: a stage may add the credentials.
     #[test]
     fn added_credentials_that_authenticate_a_connection_bind_it() {
         let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -19,7 +19,7 @@ use crate::local::surroundings::{RequestSurroundings, SeedAndTime};
 use crate::local::table::LocalServer;
 use crate::parts::identity::Identity;
 use crate::parts::request_trace::RequestTrace;
-use crate::parts::stage_work::{AuthorisationQuery, StageWork};
+use crate::parts::stage_work::StageWork;
 
 /// Maximum number of spare boxes.
 pub const SPARE_MAX: usize = 256;
@@ -147,11 +147,6 @@ impl RequestContext {
         })
     }
 
-    /// The question to a service for which the request waits.
-    pub fn query(&mut self) -> Option<&mut AuthorisationQuery> {
-        self.stage_work.as_mut()?.asks.last_mut()
-    }
-
     /// Whether a check is pending, so that no decision takes effect yet.
     fn is_unchecked(&self) -> bool {
         self.stage_work.as_deref().is_some_and(StageWork::is_unchecked)
@@ -173,7 +168,7 @@ impl RequestContext {
         }
     }
 
-    /// Drops all decisions that depend on a user whose password or service check has not succeeded.
+    /// Drops all decisions that depend on a user whose check has not succeeded.
     pub fn forget_what_is_for_the_unchecked(&mut self) {
         if !self.is_unchecked() {
             return;

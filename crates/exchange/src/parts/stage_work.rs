@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_core::policy::Authenticator;
+use weir_core::policy::subrequest::Mirror;
+use weir_core::policy::subrequest::external::External;
 
 use crate::arena::ExchangeKey;
 use crate::local::pool::{LocalPool, Preference};
@@ -21,7 +23,7 @@ pub struct StageWork {
     /// Services to ask, one after another, from the last to the first.
     pub asks: Vec<AuthorisationQuery>,
     /// The destinations of copies, which are sent after the checks.
-    pub copies: Vec<(Rc<LocalPool>, Preference)>,
+    pub copies: Vec<CopyDestination>,
 }
 
 impl StageWork {
@@ -42,6 +44,11 @@ impl StageWork {
     /// Whether a check is pending, so that no decision takes effect yet.
     pub fn is_unchecked(&self) -> bool {
         !self.checks.is_empty() || !self.asks.is_empty()
+    }
+
+    /// The question to a service for which the request waits.
+    pub fn query(&mut self) -> Option<&mut AuthorisationQuery> {
+        self.asks.last_mut()
     }
 
     /// Another virtual server decides about the request: what is pending so far belongs to that of the listener.
@@ -85,10 +92,20 @@ impl fmt::Debug for StageWork {
     }
 }
 
+/// The destination of a copy of the request.
+pub struct CopyDestination {
+    /// The action for which it is made.
+    pub mirror: Arc<Mirror>,
+    /// The pool that gets it.
+    pub pool: Rc<LocalPool>,
+    /// The preference for a member.
+    pub preference: Preference,
+}
+
 /// A question to an authorisation service about the request.
 pub struct AuthorisationQuery {
-    /// The authentication that requires it.
-    pub by: Arc<Authenticator>,
+    /// The service.
+    pub service: Arc<External>,
     /// The pool of the service.
     pub pool: Rc<LocalPool>,
     /// The preference for a member.
@@ -132,7 +149,7 @@ impl AuthorisationQuery {
 
 impl fmt::Debug for AuthorisationQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").field("by", &self.by.name).finish_non_exhaustive()
+        f.debug_struct("Asking").field("service", &self.service.name).finish_non_exhaustive()
     }
 }
 

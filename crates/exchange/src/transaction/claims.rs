@@ -2,7 +2,7 @@
 
 use weir_http::edits::FieldEdits;
 
-use crate::local::{copies, withheld_names};
+use crate::local::withheld_names;
 use crate::parts::arrival::Arrival;
 
 /// Withholds fields of the client that members take from weir alone. A request that was handed over has lost them at its
@@ -11,8 +11,7 @@ use crate::parts::arrival::Arrival;
 pub fn withhold_claims(arrival: &Arrival<'_>, edits: &mut FieldEdits) {
     let claims = &arrival.server.claims;
     if !claims.names.is_empty() && arrival.entry().is_none() {
-        let is_copy = copies::is_copy((arrival.head, arrival.input), &claims.copy_mark);
-        let of_weir = is_copy.then_some(copies::MIRRORED);
+        let of_weir = claims.own_mark.field_of_weir((arrival.head, arrival.input));
         withheld_names::withhold(&claims.names, of_weir, edits);
     }
 }

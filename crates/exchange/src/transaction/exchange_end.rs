@@ -17,7 +17,7 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::policy::keep_cookies;
-use crate::transaction::subrequest::unawaited_ended;
+use crate::transaction::stages::unawaited_ended;
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends

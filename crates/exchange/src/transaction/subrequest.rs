@@ -10,7 +10,6 @@ use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
-use crate::local::table::LocalServer;
 use crate::parts::account::{Account, LogOutput};
 use crate::parts::caller::Caller;
 use crate::parts::deferred_work::SubrequestOrder;
@@ -27,6 +26,7 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::stages::unawaited_ended;
 use crate::transaction::tracing::remember;
 
 /// weir writes these heads itself, so they need no limits.
@@ -68,7 +68,7 @@ pub fn begin(
     order.pool.note_request(turn.now_ms());
     let key = transactions.next_key();
     let mut tries = Tries::new(Rc::clone(&order.pool), order.preference);
-    // Nobody waits for a copy: if it cannot be sent at once, it is dropped.
+    // If nobody waits for it, it is dropped if it cannot be sent at once.
     tries.never_waits = order.parent.is_none();
     transactions.insert(Transaction::Http(Exchange {
         ends: TransactionEnds {
@@ -100,16 +100,6 @@ pub fn begin(
 /// A request for which nobody waits could not begin.
 pub fn not_begun(tools: &mut Tools, order: &SubrequestOrder) {
     unawaited_ended(tools, &order.server, false);
-}
-
-/// Counts a request for which nobody waits (a copy) that has ended, or could not begin. `is_answered`: its member has answered.
-pub fn unawaited_ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
-    match is_answered {
-        true => server.counters.mirrors_answered.add(1),
-        false => server.counters.mirrors_failed.add(1),
-    }
-    debug_assert!(tools.unawaited_under_way > 0, "each is counted once");
-    tools.unawaited_under_way = tools.unawaited_under_way.saturating_sub(1);
 }
 
 /// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.

@@ -326,7 +326,7 @@ fn judge(
     let inspection =
         request_inspection::inspect_head(at, arrival, decision, named, (opened, forms));
     if matches!(inspection.state(), Some(InspectionState::Blocked(_))) {
-        // External services do not receive a blocked request.
+        // No later stage takes place for a blocked request.
         if let Some(context) = route.context.as_deref_mut() {
             context.leave_out_later_stages();
         }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_core::expression::{Evaluation, Facts};
-use weir_core::policy::Decision;
-use weir_core::policy::external::{External, ServiceVerdict, named};
+use weir_core::policy::subrequest::external::{External, ServiceVerdict, named};
+use weir_core::policy::{Decision, Subrequest};
 use weir_http::edits::{FieldEdits, RequestEdits};
 
 use crate::arena::ExchangeKey;
@@ -43,17 +43,16 @@ pub fn prepare(
 ) -> Vec<AuthorisationQuery> {
     let (now, mut scratch) = (at.turn().clock, at.tools().scratch.take());
     let scheme = scheme_of(arrival.client_address(), arrival.peer(), facts);
-    let Decision { authentication, request, .. } = decision;
-    let asked = authentication.externals.drain(..).rev();
-    let asked = asked.filter_map(|by| {
-        let external = by.external()?;
-        external.added.iter().for_each(|name| request.fields.remove(name.as_bytes()));
+    let Decision { subrequests, request, .. } = decision;
+    let asked = subrequests.iter().rev().filter_map(|subrequest| {
+        let Subrequest::Authorise(service) = subrequest else { return None };
+        service.added.iter().for_each(|name| request.fields.remove(name.as_bytes()));
         let (pool, preference) =
-            traffic.beside(external.pool as usize, (facts, &mut *evaluation), now, &mut scratch);
+            traffic.beside(service.pool as usize, (facts, &mut *evaluation), now, &mut scratch);
         let mut text = Vec::new();
-        external.write(facts, scheme, &mut text);
+        service.write(facts, scheme, &mut text);
         Some(AuthorisationQuery {
-            by,
+            service: Arc::clone(service),
             pool,
             preference,
             begun_us: 0,
@@ -77,24 +76,34 @@ pub fn pass(
 ) -> StageResult {
     let Some(context) = context else { return StageResult::On };
     let now_us = at.turn().now_us();
-    while let Some(asking) = context.query() {
-        let Some(external) = asking.by.external() else { return StageResult::On };
-        let by_us = asking.begun_us + external.timeout_ms * 1_000;
+    while let Some(asking) = query(context) {
+        let timeout_us = asking.service.timeout_ms * 1_000;
+        let by_us = asking.begun_us + timeout_us;
         let reply = match &mut asking.progress {
             Progress::Unasked(text) => {
                 let (text, pool) = (std::mem::take(text), Rc::clone(&asking.pool));
                 let preference = asking.preference;
+                let action = Subrequest::Authorise(Arc::clone(&asking.service));
                 let server = Rc::clone(server);
                 asking.progress = Progress::Asked(None);
                 asking.begun_us = now_us;
-                let by_us = now_us + external.timeout_ms * 1_000;
+                let by_us = now_us + timeout_us;
                 asking.look_us = by_us.min(now_us + LOOK_US);
                 let look_us = asking.look_us;
                 let traced = child(Some(context), at.tools(), Kind::Own("authorisation"));
                 let (parent, body) = (Some(key), None);
                 let edits = RequestEdits::default();
-                let order =
-                    SubrequestOrder { parent, server, pool, preference, text, body, edits, traced };
+                let order = SubrequestOrder {
+                    action,
+                    parent,
+                    server,
+                    pool,
+                    preference,
+                    text,
+                    body,
+                    edits,
+                    traced,
+                };
                 at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
                 return StageResult::Wait(Wait::Until(look_us));
             }
@@ -130,27 +139,26 @@ fn settle(
     (request, forms): (&mut Request, Forms),
     reply: Option<Box<Reply>>,
 ) -> StageResult {
-    let Some(asking) = context.query() else { return StageResult::On };
-    let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
-    let Some(external) = by.external() else { return StageResult::On };
+    let Some(asking) = query(context) else { return StageResult::On };
+    let (service, begun_us) = (Arc::clone(&asking.service), asking.begun_us);
     let counters = &server.counters;
     counters.authorisation_duration.record(turn.now_us() - begun_us);
-    let judgement = reply.as_deref().map(|reply| external.judge(&reply.head, &reply.text));
+    let judgement = reply.as_deref().map(|reply| service.judge(&reply.head, &reply.text));
     match (judgement, reply) {
         (Some(ServiceVerdict::LetIn), Some(reply)) => {
             counters.authorisations_allowed.add(1);
-            let fields = external.added.iter().flat_map(|name| {
+            let fields = service.added.iter().flat_map(|name| {
                 let values = named(&reply.head, &reply.text, name);
                 values.map(|value| (name.as_bytes(), value))
             });
             request.add_fields(forms, fields);
-            let_in(context, external.user(&reply.head, &reply.text), None);
+            let_in(context, service.user(&reply.head, &reply.text), None);
             StageResult::On
         }
         (Some(ServiceVerdict::Denied), Some(reply)) => {
             counters.authorisations_denied.add(1);
-            let mark = format!("authenticate {}: denied with {}", by.name, reply.head.status);
-            StageResult::Refuse { mark, response: denial(server, external, *reply) }
+            let mark = format!("authenticate {}: denied with {}", service.name, reply.head.status);
+            StageResult::Refuse { mark, response: denial(server, &service, *reply) }
         }
         (_, reply) => {
             counters.authorisations_failed.add(1);
@@ -158,11 +166,12 @@ fn settle(
                 Some(reply) => format!("the service answers {}", reply.head.status),
                 None => "the service has not answered".to_owned(),
             };
-            if external.lets_in_on_error {
-                let_in(context, b"", Some(&format!("authenticate {}: let in, {why}", by.name)));
+            if service.lets_in_on_error {
+                let mark = format!("authenticate {}: let in, {why}", service.name);
+                let_in(context, b"", Some(&mark));
                 return StageResult::On;
             }
-            let mark = format!("authenticate {}: {why}", by.name);
+            let mark = format!("authenticate {}: {why}", service.name);
             let response = WeirResponse::new(server, 503, Termination::Policy);
             StageResult::Refuse { mark, response }
         }
@@ -186,9 +195,9 @@ fn let_in(context: &mut RequestContext, user: &[u8], mark: Option<&str>) {
 }
 
 /// The answer of a service for the client.
-fn denial(server: &LocalServer, external: &External, reply: Reply) -> WeirResponse<'static> {
+fn denial(server: &LocalServer, service: &External, reply: Reply) -> WeirResponse<'static> {
     let mut fields = FieldEdits::default();
-    for name in &external.answered {
+    for name in &service.answered {
         for value in named(&reply.head, &reply.text, name) {
             fields.add(name.as_bytes(), |out| out.extend_from_slice(value));
         }
@@ -204,6 +213,11 @@ fn denial(server: &LocalServer, external: &External, reply: Reply) -> WeirRespon
     }
 }
 
+/// The question for which the request waits.
+fn query(context: &mut RequestContext) -> Option<&mut AuthorisationQuery> {
+    context.stage_work.as_deref_mut()?.query()
+}
+
 /// Whether a request of weir's own for this one is to begin.
 pub fn awaits_child(exchange: &Exchange) -> bool {
     let context = exchange.ends.context.as_deref();
@@ -213,7 +227,7 @@ pub fn awaits_child(exchange: &Exchange) -> bool {
 
 /// The request of weir's own has begun.
 pub fn child_began(context: Option<&mut RequestContext>, child: ExchangeKey) {
-    if let Some(query) = context.and_then(RequestContext::query) {
+    if let Some(query) = context.and_then(query) {
         query.progress = Progress::Asked(Some(child));
     }
 }
@@ -224,6 +238,6 @@ pub fn child_replied(
     child: Option<ExchangeKey>,
     reply: Option<Box<Reply>>,
 ) -> bool {
-    let query = context.and_then(RequestContext::query);
+    let query = context.and_then(query);
     query.is_some_and(|query| query.ended(child, reply))
 }

@@ -2,18 +2,17 @@
 //! discarded. A copy that cannot be sent at once is dropped.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use weir_core::expression::{Evaluation, Facts};
-use weir_core::policy::Decision;
+use weir_core::policy::{Decision, Subrequest};
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::h2::message::Lines;
 use weir_http::message::Framing;
 
 use crate::edge::Edge;
-use crate::local::copies::{is_copy, mark_copy};
 use crate::local::forms::Forms;
-use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
@@ -21,6 +20,8 @@ use crate::parts::deferred_work::{DeferredWork, SubrequestOrder};
 use crate::parts::request::Request;
 use crate::parts::request_context::RequestContext;
 use crate::parts::request_trace::Kind;
+use crate::parts::stage_work::CopyDestination;
+use crate::parts::tools::Tools;
 use crate::transaction::tracing::child;
 
 /// Maximum number of open copies per worker.
@@ -32,22 +33,27 @@ pub fn choose(
     (traffic, arrival): (&Traffic, &Arrival<'_>),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
     decision: &Decision,
-) -> Vec<(Rc<LocalPool>, Preference)> {
+) -> Vec<CopyDestination> {
     // Tunnels are not copied; nor are copies, which could loop forever if they come back to weir.
     let (head, input) = (facts.request, facts.request_input);
-    let copy_mark = &*arrival.server.claims.copy_mark;
-    if head.upgrade.is_some() || is_connect(facts) || is_copy((head, input), copy_mark) {
+    let own_mark = &arrival.server.claims.own_mark;
+    if head.upgrade.is_some() || is_connect(facts) || own_mark.is_on((head, input)) {
         return Vec::new();
     }
     let (now, tools) = (at.turn().clock, at.tools());
     let mut scratch = tools.scratch.take();
-    let mut pools = Vec::new();
-    for mirror in decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw())) {
-        let pool = mirror.pool as usize;
-        pools.push(traffic.beside(pool, (facts, &mut *evaluation), now, &mut scratch));
+    let mut destinations = Vec::new();
+    for subrequest in &decision.subrequests {
+        let Subrequest::Mirror(mirror) = subrequest else { continue };
+        if mirror.takes(tools.draw()) {
+            let (pool, mirror) = (mirror.pool as usize, Arc::clone(mirror));
+            let (pool, preference) =
+                traffic.beside(pool, (facts, &mut *evaluation), now, &mut scratch);
+            destinations.push(CopyDestination { mirror, pool, preference });
+        }
     }
     tools.scratch.give(scratch);
-    pools
+    destinations
 }
 
 fn is_connect(facts: &Facts<'_>) -> bool {
@@ -69,7 +75,7 @@ pub fn send(
         return;
     }
     let copy = copy_of(request, forms, is_on_stream);
-    for (pool, preference) in copies {
+    for CopyDestination { mirror, pool, preference } in copies {
         let tools = at.tools();
         let has_room = tools.unawaited_under_way < UNDER_WAY_MAX;
         let Some((text, body)) = copy.as_ref().filter(|_| has_room).cloned() else {
@@ -80,12 +86,23 @@ pub fn send(
         let server = Rc::clone(server);
         let traced = child(Some(context), at.tools(), Kind::Own("mirror"));
         let mut edits = RequestEdits::default();
-        mark_copy(&server.claims.copy_mark, &mut edits.fields);
+        server.claims.own_mark.set(&mut edits.fields);
         edits.fields.remove(b"Expect");
-        let parent = None;
-        let order = SubrequestOrder { parent, server, pool, preference, text, body, edits, traced };
+        let (action, parent) = (Subrequest::Mirror(mirror), None);
+        let order =
+            SubrequestOrder { action, parent, server, pool, preference, text, body, edits, traced };
         at.tools().deferred_work.push(DeferredWork::Begin(Box::new(order)));
     }
+}
+
+/// A copy has ended, or could not begin. `is_answered`: its member has answered.
+pub fn copy_ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
+    match is_answered {
+        true => server.counters.mirrors_answered.add(1),
+        false => server.counters.mirrors_failed.add(1),
+    }
+    debug_assert!(tools.unawaited_under_way > 0, "each is counted once");
+    tools.unawaited_under_way = tools.unawaited_under_way.saturating_sub(1);
 }
 
 /// The head as a client would send it, and the unframed body; `None`: not all of the request is stored.

@@ -53,6 +53,7 @@ use crate::parts::request_decisions::DelayedDecision;
 use crate::parts::stage_result::StageResult;
 use crate::parts::stage_work::StageWork;
 use crate::parts::stages::{Stage, Stages, Wait};
+use crate::parts::tools::Tools;
 use crate::parts::transaction_ends::TransactionEnds;
 use crate::parts::wait_state::WaitState;
 use crate::parts::weir_response::ExchangeEnd;
@@ -261,6 +262,11 @@ pub fn child_ended(
     if authorisation::child_replied(exchange.ends.context.as_deref_mut(), child, reply) {
         exchange.resume(at);
     }
+}
+
+/// A request of weir's own for which nobody waits has ended, or could not begin. `is_answered`: its member has answered.
+pub fn unawaited_ended(tools: &mut Tools, server: &LocalServer, is_answered: bool) {
+    mirror::copy_ended(tools, server, is_answered);
 }
 
 /// Waits until the time of a rate limit. It waits once: what continues the request ends its delay, whatever the time is.

@@ -22,10 +22,10 @@ pub fn prepare(
     decisions: &mut RequestDecisions,
     mut work: StageWork,
 ) -> Option<StageWork> {
-    if !decision.mirrors.is_empty() && decisions.ending.is_none() {
+    if !decision.subrequests.is_empty() && decisions.ending.is_none() {
         work.copies = mirror::choose(at, of, (known.0, &mut *known.1), decision);
     }
-    if !decision.authentication.has_to_be_asked() && !work.is_unchecked() {
+    if !decision.has_checks() && !work.is_unchecked() {
         return Some(work);
     }
     if !matches!(decisions.ending, None | Some(EndWithoutMember::Policy)) {

@@ -45,6 +45,8 @@ const ABOUT_THE_REQUEST: [&[u8]; 8] = [
 /// A service that decides about requests.
 #[derive(Debug)]
 pub struct External {
+    /// The key of the authentication in the file.
+    pub name: Box<str>,
     /// Index of the service's pool in the snapshot.
     pub pool: u32,
     /// The path of requests to the service.
@@ -172,6 +174,7 @@ mod tests {
 
     fn external() -> External {
         External {
+            name: "sso".into(),
             pool: 0,
             path: "/verify?by=weir".into(),
             sent: None,
