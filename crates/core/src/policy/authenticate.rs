@@ -100,11 +100,9 @@ impl Decision {
             self.authentication.logins.clear();
             self.subrequests.retain(|subrequest| !subrequest.is_check());
             evaluation.set_user(b"");
-            self.response.clear();
-            self.body_edits.clear();
-            self.marks.clear();
+            self.later.clear();
         }
-        self.marks.push(|out| {
+        self.later.marks.push(|out| {
             out.extend_from_slice(format!("authenticate {}: {why}", by.name).as_bytes());
         });
         if status == 401 {
@@ -206,7 +204,7 @@ mod tests {
                 let (found, fields, user, decision) = follow(&sample, &[policy]);
                 assert_eq!(found, Some(status), "{authorization}");
                 assert_eq!(decision.authentication.is_refused, status != 200);
-                assert_eq!(decision.marks.is_empty(), status == 200);
+                assert_eq!(decision.later.marks.is_empty(), status == 200);
                 let value = |name: &str| {
                     let field = fields.iter().find(|(known, _)| known == name);
                     field.map(|(_, value)| value.as_str())

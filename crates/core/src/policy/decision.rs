@@ -14,9 +14,10 @@ use super::action::{
     Rewrite, WafMode,
 };
 use super::authenticator::Login;
+use super::later_effects::LaterEffects;
+use super::lines::Lines;
 use super::rules::{Policy, Rules, Strategy};
 use super::subrequest::Subrequest;
-use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, ReplaceResult, Template};
 use crate::persistence::cookie::OtherTokens;
 
@@ -35,8 +36,8 @@ pub struct Decision {
     pub rate_limits: Vec<u32>,
     /// Changes to the request.
     pub request: RequestEdits,
-    /// Changes to the response.
-    pub response: FieldEdits,
+    /// What takes effect later than the request: changes to the response, and marks.
+    pub later: LaterEffects,
     /// The response is not compressed.
     pub is_uncompressed: bool,
     /// The mode of the web application firewall for the request, if a rule set one.
@@ -51,12 +52,8 @@ pub struct Decision {
     pub body: Vec<u8>,
     /// The rules that were followed, by their numbers in the snapshot.
     pub followed: Vec<u32>,
-    /// Marks for the access log.
-    pub marks: Lines,
     /// Lines for the event log.
     pub messages: Lines,
-    /// Replacements in the body of the response.
-    pub body_edits: Vec<Arc<BodyEdit>>,
     /// Whether a rule was followed; otherwise there are no results.
     has_followed: bool,
     /// What is known about the request's user.
@@ -164,43 +161,6 @@ pub enum RewriteError {
     Length,
 }
 
-/// Short texts, one after the other.
-#[derive(Debug, Clone, Default)]
-pub struct Lines {
-    text: Vec<u8>,
-    ends: Vec<u32>,
-}
-
-impl Lines {
-    /// Removes the texts and keeps the capacity.
-    pub fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    /// Whether there are no texts.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// The capacity for text in bytes.
-    pub fn capacity(&self) -> usize {
-        self.text.capacity()
-    }
-
-    /// Appends the output of `write`.
-    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.text);
-        self.ends.push(self.text.len() as u32);
-    }
-
-    /// All texts.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
-    }
-}
-
 impl Decision {
     /// Removes everything and keeps the capacity.
     pub fn clear(&mut self) {
@@ -209,7 +169,6 @@ impl Decision {
         self.persistence = None;
         self.rate_limits.clear();
         self.request.clear();
-        self.response.clear();
         self.is_uncompressed = false;
         self.inspection = None;
         self.other_tokens.clear();
@@ -218,9 +177,10 @@ impl Decision {
         if std::mem::take(&mut self.has_followed) {
             self.body.clear();
             self.followed.clear();
-            self.marks.clear();
             self.messages.clear();
-            self.body_edits.clear();
+            self.later.clear();
+        } else {
+            self.later.response.clear();
         }
         self.work.target.is_path_given = false;
         self.work.target.is_too_long = false;
@@ -259,9 +219,9 @@ impl Decision {
         let Some(End::VirtualServer(_)) = self.end else { return None };
         let over = HandOver {
             request: std::mem::take(&mut self.request),
-            response: std::mem::take(&mut self.response),
+            response: std::mem::take(&mut self.later.response),
             followed: std::mem::take(&mut self.followed),
-            marks: std::mem::take(&mut self.marks),
+            marks: std::mem::take(&mut self.later.marks),
         };
         self.clear();
         Some(over)
@@ -301,7 +261,7 @@ impl Decision {
         matches!(self.end, Some(End::Close | End::Reset))
     }
 
-    /// Follows the policies for a response; the changes are added to [`Decision::response`]. An answer replaces the
+    /// Follows the policies for a response; the changes are added to [`LaterEffects::response`]. An answer replaces the
     /// response; later rules only change that answer.
     pub fn follow_response(
         &mut self,
@@ -411,15 +371,16 @@ impl Decision {
             Action::ResponseField(field) => self.change_response(field, evaluation, facts),
             Action::SetCookie(cookie) => {
                 let is_tls = facts.tls.is_some();
-                self.response
+                self.later
+                    .response
                     .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
             Action::CookieAttributes(cookies) => self.complete_cookies(cookies, facts),
-            Action::ReplaceBody(edit) => self.body_edits.push(Arc::clone(edit)),
+            Action::ReplaceBody(edit) => self.later.body_edits.push(Arc::clone(edit)),
             Action::LeaveUncompressed => self.is_uncompressed = true,
             Action::Inspection(mode) => self.inspection = Some(*mode),
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
-            Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
+            Action::Trace(text) => self.later.marks.push(|out| evaluation.render(text, out)),
             Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
             Action::Subrequest(subrequest) => {
                 if !self.subrequests.iter().any(|earlier| earlier.makes_needless(subrequest)) {
@@ -453,7 +414,7 @@ impl Decision {
         facts: &Facts<'_>,
     ) {
         let name = field.name.as_bytes();
-        let edits = &mut self.response;
+        let edits = &mut self.later.response;
         match facts.response {
             Some(response) => {
                 let received = forwarded_values(&response.head.fields, response.input, name);
@@ -467,19 +428,24 @@ impl Decision {
         let received = facts.response.iter().flat_map(|response| {
             forwarded_values(&response.head.fields, response.input, b"Set-Cookie")
         });
-        self.response.note_changed(b"Set-Cookie");
-        self.response.change_each(b"Set-Cookie", received, &mut self.work.scratch, |field, out| {
-            let cookie = cookie_attributes::divided(field);
-            let is_named = |name: &[u8]| {
-                cookies.names.is_empty() || cookies.names.iter().any(|names| names.has(name))
-            };
-            let Some((_, pair, attributes)) = cookie.filter(|(name, ..)| is_named(name)) else {
-                return Change::None;
-            };
-            out.extend_from_slice(pair);
-            cookies.attributes.write(attributes, out);
-            Change::Changed
-        });
+        self.later.response.note_changed(b"Set-Cookie");
+        self.later.response.change_each(
+            b"Set-Cookie",
+            received,
+            &mut self.work.scratch,
+            |field, out| {
+                let cookie = cookie_attributes::divided(field);
+                let is_named = |name: &[u8]| {
+                    cookies.names.is_empty() || cookies.names.iter().any(|names| names.has(name))
+                };
+                let Some((_, pair, attributes)) = cookie.filter(|(name, ..)| is_named(name)) else {
+                    return Change::None;
+                };
+                out.extend_from_slice(pair);
+                cookies.attributes.write(attributes, out);
+                Change::Changed
+            },
+        );
     }
 
     fn answer_with(&mut self, answer: &Answer, evaluation: &mut Evaluation<'_>) {

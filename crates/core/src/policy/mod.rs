@@ -8,6 +8,8 @@ mod authenticate;
 mod authenticator;
 mod decision;
 mod index;
+mod later_effects;
+mod lines;
 mod rules;
 mod split;
 pub mod subrequest;
@@ -17,8 +19,10 @@ pub use action::{
     Rewrite, Secure, WafMode,
 };
 pub use authenticator::{Authenticator, CredentialsKind, Login};
-pub use decision::{AnswerBody, Authentication, Decision, End, HandOver, Lines, RewriteError};
+pub use decision::{AnswerBody, Authentication, Decision, End, HandOver, RewriteError};
 pub use index::RuleIndex;
+pub use later_effects::LaterEffects;
+pub use lines::Lines;
 pub use rules::{Policy, Rule, Rules, Strategy};
 pub use split::{Split, place_of};
 pub use subrequest::Subrequest;

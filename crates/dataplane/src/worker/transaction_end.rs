@@ -93,7 +93,7 @@ impl World {
             total_us,
             decided: PolicyFields {
                 is_bound: account.is_bound,
-                marks: context.map(|context| &context.marks),
+                marks: context.map(|context| &context.later.marks),
                 rules: context.map_or(&[], |context| &context.followed),
                 rule_names: &ends.server.snapshot.rules,
                 persistence: context.and_then(|context| context.kept),

@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use weir_core::body_edit::BodyEdit;
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::persistence::cookie::OtherTokens;
-use weir_core::policy::{Decision, Lines};
-use weir_http::edits::{FieldEdits, FieldNames};
+use weir_core::policy::{Decision, LaterEffects};
+use weir_http::edits::FieldNames;
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::local::client_tls::ClientTls;
@@ -32,12 +30,8 @@ pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 /// read the user before the password is checked.
 #[derive(Debug, Default)]
 pub struct RequestContext {
-    /// Changes to the response that were decided with the request.
-    pub response: FieldEdits,
-    /// Marks for the access log.
-    pub marks: Lines,
-    /// Replacements for the body of the response.
-    pub body_edits: Vec<Arc<BodyEdit>>,
+    /// What was decided with the request for its response and for the access log.
+    pub later: LaterEffects,
     /// The numbers of rules that were followed, for the access log.
     pub followed: Vec<u32>,
     /// The request id from a trusted proxy; empty: the request has a number.
@@ -86,9 +80,7 @@ struct Request {
 impl RequestContext {
     /// Takes over the decisions.
     pub fn take(&mut self, decision: &mut Decision, stickiness: Option<Stickiness>) {
-        std::mem::swap(&mut self.response, &mut decision.response);
-        std::mem::swap(&mut self.marks, &mut decision.marks);
-        std::mem::swap(&mut self.body_edits, &mut decision.body_edits);
+        std::mem::swap(&mut self.later, &mut decision.later);
         std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
         self.stickiness = stickiness;
     }
@@ -177,9 +169,7 @@ impl RequestContext {
             identity.user = Box::default();
             identity.entered_as = Box::default();
         }
-        self.response.clear();
-        self.body_edits.clear();
-        self.marks.clear();
+        self.later.clear();
     }
 
     /// The request is blocked by its head: no stage behind the inspection takes place, and nothing takes effect that depends on one.
@@ -202,9 +192,7 @@ impl RequestContext {
 
     /// Empties it, and keeps the capacity.
     pub fn clear(&mut self) {
-        self.response.clear();
-        self.marks.clear();
-        self.body_edits.clear();
+        self.later.clear();
         self.followed.clear();
         self.request_id = Box::default();
         self.traced = None;
@@ -227,6 +215,6 @@ impl RequestContext {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
         let names = self.request_names.capacity() + self.response_names.capacity();
         let names = names + self.names.capacity();
-        self.response.capacity() + self.marks.capacity() + names + request
+        self.later.response.capacity() + self.later.marks.capacity() + names + request
     }
 }

@@ -24,6 +24,8 @@ pub enum Stage {
 const ALL: [Stage; 7] =
     [Stage::Delay, Stage::Login, Stage::Judge, Stage::Ask, Stage::End, Stage::Copy, Stage::Body];
 
+const _: () = assert!(ALL.len() <= u8::BITS as usize, "every stage has a bit in `Stages`");
+
 /// The stages that a request still has to pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stages(u8);

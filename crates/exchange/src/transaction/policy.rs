@@ -115,7 +115,7 @@ fn apply_hand_over_context(
     let Some(carried) = carried else { return };
     debug_assert!(held.is_empty(), "what it holds was kept apart");
     std::mem::swap(&mut carried.limit_places, held);
-    std::mem::swap(&mut carried.response, &mut decision.response);
+    std::mem::swap(&mut carried.response, &mut decision.later.response);
 }
 
 /// Adds facts about the client to the request for the member, and removes weir's own cookies.
@@ -131,7 +131,7 @@ fn add_client_fields(
     let changed = carried.map(|carried| &*carried.asked_for).filter(|asked| !asked.is_empty());
     let asked = changed.unwrap_or_else(|| arrival.head.authority(arrival.input));
     tell_member(settings, arrival.peer(), (facts, asked), &mut decision.request, scratch);
-    if traffic.rewrites_bodies || !decision.body_edits.is_empty() {
+    if traffic.rewrites_bodies || !decision.later.body_edits.is_empty() {
         rewrite::ask_for_plain(arrival.server, facts, &mut decision.request.fields, scratch);
     }
     let passed = carried.iter().flat_map(|carried| &carried.passed);
@@ -161,8 +161,7 @@ fn stage_work(
     let is_let_in = !earlier.is_unchecked();
     let work = prepare(at, of, known, decision, decisions, earlier);
     if work.is_none() {
-        decision.response.clear();
-        decision.body_edits.clear();
+        decision.later.forget_response();
     }
     if let (None, false, Some(carried)) = (&work, is_let_in, carried) {
         // The user at the virtual server of the listener is not verified.
@@ -259,9 +258,7 @@ fn keep(
         || carried.is_some()
         || is_for_rules
         || server.http.rewrite_location
-        || !decision.response.is_empty()
-        || !decision.marks.is_empty()
-        || !decision.body_edits.is_empty();
+        || !decision.later.is_empty();
     if !is_remembered {
         return;
     }
@@ -302,7 +299,7 @@ fn keep(
 /// have changed it.
 fn store_hand_over_context(context: &mut RequestContext, carried: &mut HandOverContext) -> Vec<u8> {
     context.entered_at = carried.entered_at().cloned();
-    context.marks = carried.marks_with(&context.marks);
+    context.later.marks = carried.marks_with(&context.later.marks);
     let later = std::mem::replace(&mut context.followed, std::mem::take(&mut carried.followed));
     context.followed.extend(later);
     std::mem::swap(&mut context.request_names, &mut carried.names);
@@ -350,13 +347,10 @@ impl TransactionEnds {
         let mut answer = None;
         let server = Rc::clone(&self.server);
         let member = self.phase.member();
-        std::mem::swap(edits, &mut context.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
             let mut decision = at.tools().response_decision.take().unwrap_or_default();
-            std::mem::swap(edits, &mut decision.response);
-            std::mem::swap(&mut context.marks, &mut decision.marks);
-            std::mem::swap(&mut context.body_edits, &mut decision.body_edits);
+            std::mem::swap(&mut context.later, &mut decision.later);
             let moment = (at.tools().sources, at.turn().clock);
             let around = traffic.around(moment, context.known());
             let member = member.and_then(|member| member_facts(&self.tries.pool, member));
@@ -375,9 +369,7 @@ impl TransactionEnds {
             if decision.is_uncompressed {
                 *codings = None;
             }
-            std::mem::swap(edits, &mut decision.response);
-            std::mem::swap(&mut context.marks, &mut decision.marks);
-            std::mem::swap(&mut context.body_edits, &mut decision.body_edits);
+            std::mem::swap(&mut context.later, &mut decision.later);
             if decision.end.is_some() {
                 answer = Some(decision);
             } else {
@@ -385,6 +377,7 @@ impl TransactionEnds {
                 at.tools().response_decision = Some(decision);
             }
         }
+        std::mem::swap(edits, &mut context.later.response);
         // A response without bytes is one of weir's own.
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())

@@ -58,7 +58,7 @@ fn name(
     }
     put(&mut decision.request.fields, settings.header.as_bytes(), &scratch);
     if settings.respond {
-        put(&mut decision.response, settings.header.as_bytes(), &scratch);
+        put(&mut decision.later.response, settings.header.as_bytes(), &scratch);
     }
     tools.scratch.give(scratch);
     named

@@ -41,7 +41,7 @@ pub fn response_to(
         && let Some(why) = why_not_offered(ends, request, head)
     {
         let context = ends.context.get_or_insert_with(|| tools.take_remembered());
-        context.marks.push(|out| {
+        context.later.marks.push(|out| {
             out.extend_from_slice(b"upgrade not offered: ");
             out.extend_from_slice(why.as_bytes());
         });

@@ -46,7 +46,7 @@ impl ClientHandler<'_> {
         decision.follow_response(policies, &mut evaluation, &facts);
         traffic.count(self.worker, &decision);
         self.notices.tell_policy_lines(&decision, self.io.now_ms());
-        std::mem::swap(edits, &mut decision.response);
+        std::mem::swap(edits, &mut decision.later.response);
         decision.clear();
         self.tools.response_decision = Some(decision);
         if let Some(keeper) = &server.cookies {

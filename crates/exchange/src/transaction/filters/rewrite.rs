@@ -71,10 +71,10 @@ pub fn begin(
     edits: &mut FieldEdits,
 ) -> Option<FilterRequirements> {
     let context = ends.context.as_deref_mut()?;
-    if context.body_edits.is_empty() {
+    if context.later.body_edits.is_empty() {
         return None;
     }
-    let mut chosen = std::mem::take(&mut context.body_edits);
+    let mut chosen = std::mem::take(&mut context.later.body_edits);
     let is_head = asked.is_head();
     let response = ResponseTraits::read(head, input, edits, is_head);
     let has_digest = response.has_digest;

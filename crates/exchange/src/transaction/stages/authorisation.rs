@@ -181,7 +181,7 @@ fn settle(
 /// A service has accepted the request.
 fn let_in(context: &mut RequestContext, user: &[u8], mark: Option<&str>) {
     if let Some(mark) = mark {
-        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+        context.later.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
     let asking = context.stage_work.as_mut().and_then(|work| work.asks.pop());
     let is_of_entry = asking.is_some_and(|asking| asking.is_of_entry);

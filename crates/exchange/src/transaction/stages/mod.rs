@@ -298,7 +298,7 @@ fn forget_decided(
     }
     if let Some(context) = ends.context.as_deref_mut() {
         context.leave_out_checks();
-        context.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+        context.later.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
     ends.server.counters.requests_unauthenticated.add(1);
 }
