@@ -65,7 +65,8 @@ impl Stages {
 /// What a request waits for at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// For this time, in microseconds of the clock.
+    /// For this time, in microseconds of the clock. A timer of an earlier stage may bring the request back before, so the stage looks
+    /// at the time, and waits on for an event.
     Until(u64),
     /// For something that comes by itself: the reply to a request of weir's own, an inspection, or a time that was asked for
     /// before.

@@ -33,7 +33,7 @@ impl Filters {
             };
             make_unchanged(head, input);
             let encoding = Some(Encoding::Dropped { left_bytes });
-            self.on = Some(Box::new(Transforms { encoding, rewriting: None }));
+            self.on = Some(Box::new(Transforms { encoding, ..Transforms::default() }));
         }
     }
 }

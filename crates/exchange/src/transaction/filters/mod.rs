@@ -7,8 +7,9 @@
 //! | [`rewrite`] | rules replace text in it |
 //! | [`encode`] | it is compressed |
 //!
-//! A filter that is off is not in [`Transforms`]; a body without filters is sent as ranges of what was received.
+//! A filter that changes a body changes what the head says of its bytes ([`changed_body`]). A filter that is off is not in [`Transforms`]; a body without filters is sent as ranges of what was received.
 
+mod changed_body;
 pub mod contract;
 pub mod encode;
 pub mod rewrite;
@@ -21,9 +22,7 @@ use crate::parts::encoding::{EncodeResult, Filters, Transforms};
 use crate::parts::messages::Message;
 use crate::parts::pieces::Pieces;
 use crate::parts::transaction_ends::TransactionEnds;
-use crate::transaction::filters::contract::{
-    Filter as _, FilterRequirements, FilteredRequest, Piece,
-};
+use crate::transaction::filters::contract::{Filter, FilterRequirements, FilteredRequest, Piece};
 
 /// Begins the filters of a response, and changes its head accordingly. `body`: what was received of the body. Returns the framing
 /// toward the client.
@@ -60,27 +59,53 @@ pub fn pass(
     piece: Piece<'_>,
     out: &mut Message,
 ) -> (EncodeResult, Pieces) {
-    match on {
-        Transforms { rewriting: Some(rewriting), encoding: None } => {
-            let passed = rewriting.pass(at, ends, piece, out);
-            (passed, Pieces::made(out.len(), piece.pieces.next))
+    let Transforms { rewriting, encoding } = on;
+    let mut passage = Passage { received: piece, made: None, out, result: EncodeResult::Sound };
+    passage.through(rewriting.as_mut(), at, ends);
+    passage.through(encoding.as_mut(), at, ends);
+    passage.end()
+}
+
+/// A piece of a body on its way through the filters.
+struct Passage<'a> {
+    received: Piece<'a>,
+    /// What has been made of it, in `out`; `None`: it has passed no filter yet.
+    made: Option<Pieces>,
+    out: &'a mut Message,
+    result: EncodeResult,
+}
+
+impl Passage<'_> {
+    /// Passes the piece through a filter, if that is on.
+    #[inline]
+    fn through(
+        &mut self,
+        filter: Option<&mut impl Filter>,
+        at: &mut impl Edge,
+        ends: &TransactionEnds,
+    ) {
+        let Some(filter) = filter else { return };
+        let passed = match &self.made {
+            None => filter.pass(at, ends, self.received, self.out),
+            Some(pieces) => {
+                let text = std::mem::replace(self.out, at.tools().scratch.take());
+                let piece = Piece { input: &text, pieces, ..self.received };
+                let passed = filter.pass(at, ends, piece, self.out);
+                at.tools().scratch.give(text);
+                passed
+            }
+        };
+        if self.result == EncodeResult::Sound {
+            self.result = passed;
         }
-        Transforms { rewriting: Some(rewriting), encoding: Some(encoding) } => {
-            let mut text = at.tools().scratch.take();
-            rewriting.pass(at, ends, piece, &mut text);
-            let made = Pieces::made(text.len(), piece.pieces.next);
-            let piece = Piece { input: &text, pieces: &made, ..piece };
-            let passed = encoding.pass(at, ends, piece, out);
-            at.tools().scratch.give(text);
-            (passed, Pieces::whole(out.len()))
-        }
-        Transforms { rewriting: None, encoding: Some(encoding) } => {
-            let passed = encoding.pass(at, ends, piece, out);
-            (passed, Pieces::whole(out.len()))
-        }
-        Transforms { rewriting: None, encoding: None } => {
+        self.made = Some(Pieces::made(self.out.len(), self.received.pieces.next));
+    }
+
+    fn end(self) -> (EncodeResult, Pieces) {
+        let Some(made) = self.made else {
             debug_assert!(false, "a body that passes unchanged has no transforms");
-            (EncodeResult::Broken, Pieces::whole(0))
-        }
+            return (EncodeResult::Broken, Pieces::whole(0));
+        };
+        (self.result, made)
     }
 }

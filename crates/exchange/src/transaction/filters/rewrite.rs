@@ -15,10 +15,8 @@ use crate::parts::encoding::{EncodeResult, Filters};
 use crate::parts::messages::Message;
 use crate::parts::pace::is_grpc;
 use crate::parts::transaction_ends::TransactionEnds;
+use crate::transaction::filters::changed_body;
 use crate::transaction::filters::contract::{Filter, FilterRequirements, FilteredRequest, Piece};
-
-/// Digests of the original body (RFC 9530, and earlier fields): they are wrong for the rewritten one.
-const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
 
 /// Number of bytes of a rewritten body that are read at a time. A pattern takes about 10 ns for a byte, and other connections
 /// have their turn in between.
@@ -90,19 +88,11 @@ pub fn begin(
     if !matches!(fate, RewriteDecision::Rewritten | RewriteDecision::Unchanged) {
         return None;
     }
-    let mut scratch = at.tools().scratch.take();
-    entity_tags::weaken_tag(head, input, edits, &mut scratch);
-    at.tools().scratch.give(scratch);
+    changed_body::weaken_tag(at, (head, input), edits);
     if fate == RewriteDecision::Unchanged {
         return None;
     }
-    edits.remove(b"Accept-Ranges");
-    if has_digest {
-        DIGESTS.iter().for_each(|name| edits.remove(name));
-        if let Some(context) = ends.context.as_deref_mut() {
-            context.note_response_edits(head, edits);
-        }
-    }
+    changed_body::remove_claims(ends.context.as_deref_mut(), head, edits, has_digest);
     if head.framing != Framing::None {
         filters.on.get_or_insert_default().rewriting = Some(BodyRewrite::of(&chosen));
     }
