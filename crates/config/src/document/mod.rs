@@ -14,6 +14,7 @@ mod format;
 mod lines;
 mod node;
 mod span;
+mod tree;
 mod writer;
 mod yaml;
 
@@ -23,6 +24,6 @@ pub use format::Format;
 pub use lines::Lines;
 pub use node::{Comments, Entry, Node, NodeValue, Scalar, ScalarKind, Style};
 pub use span::{SourceId, Span};
+pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 pub use writer::{write, write_values};
 pub(crate) use yaml::parse;
-pub use yaml::{NODE_DEPTH_MAX, NODES_MAX};

@@ -1,7 +1,6 @@
-//! Reads YAML as a tree. It is built without recursion up to [`NODE_DEPTH_MAX`].
+//! Reads YAML as a tree, without recursion.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
@@ -9,15 +8,9 @@ use super::comments::{self, Opaque};
 use super::finding::Finding;
 use super::format::{CommentUse, Format, ParsedText};
 use super::lines::Lines;
-use super::node::{Entry, Node, NodeValue, Scalar, Style};
+use super::node::{Node, NodeValue, Scalar, Style};
 use super::span::{SourceId, Span};
-use crate::quote::clip;
-
-/// Maximum nesting of lists and maps; the configuration language needs 8.
-pub const NODE_DEPTH_MAX: usize = 32;
-
-/// Maximum number of scalars, lists and maps in all files: some hundred thousand members.
-pub const NODES_MAX: usize = 1_000_000;
+use super::tree::{TreeBuilder, too_deep};
 
 /// In longer lines only the beginning of a quoted text is marked, because each search starts at the line's beginning.
 const QUOTED_LINE_BYTES_MAX: usize = 4096;
@@ -45,8 +38,9 @@ fn read(
     let mut builder = Builder::new(lines, source, *values);
     builder.opaque = (comments == CommentUse::Keep).then(Vec::new);
     let result = builder.run();
-    *values = builder.nodes;
-    let Builder { mut root, mut findings, opaque, .. } = builder;
+    let Builder { tree, opaque, .. } = builder;
+    *values = tree.nodes();
+    let (mut root, mut findings) = tree.finish();
     match result {
         Ok(()) => {
             let attach = |opaque: Vec<_>| comments::attach(lines.text(), &opaque, root.as_mut());
@@ -110,44 +104,18 @@ fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
     })
 }
 
-/// A list or map that is not complete yet.
-enum Frame {
-    List {
-        span: Span,
-        items: Vec<Node>,
-    },
-    Map {
-        span: Span,
-        entries: Vec<Entry>,
-        seen: HashMap<String, Span>,
-        key: Option<(String, Span)>,
-    },
-}
-
 struct Builder<'a> {
     lines: &'a Lines<'a>,
     source: SourceId,
-    stack: Vec<Frame>,
-    root: Option<Node>,
-    nodes: usize,
+    tree: TreeBuilder,
     documents: usize,
-    findings: Vec<Finding>,
     /// The scalars that may contain a `#`; `None`: comments are skipped.
     opaque: Option<Vec<Opaque>>,
 }
 
 impl<'a> Builder<'a> {
     fn new(lines: &'a Lines<'a>, source: SourceId, nodes: usize) -> Self {
-        Self {
-            lines,
-            source,
-            stack: Vec::new(),
-            root: None,
-            nodes,
-            documents: 0,
-            findings: Vec::new(),
-            opaque: None,
-        }
+        Self { lines, source, tree: TreeBuilder::new(nodes), documents: 0, opaque: None }
     }
 
     fn run(&mut self) -> Result<(), Finding> {
@@ -183,32 +151,24 @@ impl<'a> Builder<'a> {
             }
             Event::SequenceStart(anchor, tag) => {
                 plain_node(span, anchor, tag.is_some())?;
-                self.open(Frame::List { span, items: Vec::new() })
+                self.no_key(span)?;
+                self.tree.begin_list(span)
             }
             Event::MappingStart(anchor, tag) => {
                 plain_node(span, anchor, tag.is_some())?;
-                self.open(Frame::Map { span, entries: Vec::new(), seen: HashMap::new(), key: None })
+                self.no_key(span)?;
+                self.tree.begin_map(span)
             }
-            Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
-                Some(Frame::List { span, items }) => self.add(Node::list(span, items)),
-                Some(Frame::Map { span, entries, .. }) => self.add(Node::map(span, entries)),
-                None => Err(Finding::new(span, "a list or map ends that never began")),
-            },
+            Event::SequenceEnd | Event::MappingEnd => self.tree.end(span),
         }
     }
 
-    fn open(&mut self, frame: Frame) -> Result<(), Finding> {
-        let span = match &frame {
-            Frame::List { span, .. } | Frame::Map { span, .. } => *span,
-        };
-        if let Some(Frame::Map { key: None, .. }) = self.stack.last() {
+    /// A list or a map is no key.
+    fn no_key(&self, span: Span) -> Result<(), Finding> {
+        if self.tree.awaits_key() {
             return Err(Finding::new(span, "a key must be text, not a list or a map")
                 .help("quote text that begins with `{` or `[`, also addresses: \"[::1]:8080\""));
         }
-        if self.stack.len() >= NODE_DEPTH_MAX {
-            return Err(too_deep(span));
-        }
-        self.stack.push(frame);
         Ok(())
     }
 
@@ -225,13 +185,11 @@ impl<'a> Builder<'a> {
             }
             ScalarStyle::Literal | ScalarStyle::Folded => (Style::Block, span),
         };
-        if let Some(Frame::Map { key, .. }) = self.stack.last_mut()
-            && key.is_none()
-        {
+        if self.tree.awaits_key() {
             if text == "<<" && style == Style::Plain {
                 return Err(no_anchors(span));
             }
-            *key = Some((text.into_owned(), span));
+            self.tree.key(text.into_owned(), span);
             return Ok(());
         }
         let null =
@@ -241,7 +199,7 @@ impl<'a> Builder<'a> {
         } else {
             NodeValue::Scalar(Scalar { text: text.into_owned(), style })
         };
-        self.add(Node::new(span, value))
+        self.tree.value(Node::new(span, value))
     }
 
     /// The parser ends the span of a quoted scalar at the next token; this span ends at the closing quote.
@@ -269,42 +227,6 @@ impl<'a> Builder<'a> {
         }
         Span { length: usize::MAX, ..span }
     }
-
-    fn add(&mut self, node: Node) -> Result<(), Finding> {
-        self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            return Err(Finding::new(
-                node.span,
-                format!("the configuration has more than {NODES_MAX} values"),
-            ));
-        }
-        match self.stack.last_mut() {
-            None => self.root = Some(node),
-            Some(Frame::List { items, .. }) => items.push(node),
-            Some(Frame::Map { entries, seen, key, .. }) => {
-                let Some((key, key_span)) = key.take() else {
-                    return Err(Finding::new(node.span, "a key must be text, not a list or a map"));
-                };
-                if let Some(first) = seen.get(&key) {
-                    self.findings.push(
-                        Finding::new(
-                            key_span,
-                            format!(
-                                "`{}` is given twice; the first is in line {}",
-                                clip(&key),
-                                first.line
-                            ),
-                        )
-                        .help("keep one of them"),
-                    );
-                    return Ok(());
-                }
-                seen.insert(key.clone(), key_span);
-                entries.push(Entry { key, key_span, value: node });
-            }
-        }
-        Ok(())
-    }
 }
 
 fn no_anchors(span: Span) -> Finding {
@@ -321,10 +243,6 @@ fn plain_node(span: Span, anchor: usize, tagged: bool) -> Result<(), Finding> {
             .help("remove the tag; quote text that begins with `!`"));
     }
     Ok(())
-}
-
-fn too_deep(span: Span) -> Finding {
-    Finding::new(span, format!("lists and maps are nested more than {NODE_DEPTH_MAX} deep"))
 }
 
 /// The parser's message about brackets that are nested too deep for it; its errors can only be distinguished by their
@@ -357,6 +275,7 @@ fn scan_finding(lines: &Lines<'_>, error: &ScanError) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::NODE_DEPTH_MAX;
 
     /// The tree in one line; scalars as `text@line:column+length`.
     fn show(node: &Node) -> String {
