@@ -382,15 +382,17 @@ impl Decision {
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.later.marks.push(|out| evaluation.render(text, out)),
             Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
-            Action::Subrequest(subrequest) => {
-                if !self.subrequests.iter().any(|earlier| earlier.makes_needless(subrequest)) {
-                    self.subrequests.push(subrequest.clone());
-                }
-            }
+            Action::Subrequest(subrequest) => self.add_subrequest(subrequest),
             Action::Answer(answer) => self.answer_with(answer, evaluation),
             Action::VirtualServer(to) => self.end = Some(End::VirtualServer(*to)),
             Action::Close => self.end = Some(End::Close),
             Action::Reset => self.end = Some(End::Reset),
+        }
+    }
+
+    fn add_subrequest(&mut self, subrequest: &Subrequest) {
+        if !self.subrequests.iter().any(|earlier| earlier.makes_needless(subrequest)) {
+            self.subrequests.push(subrequest.clone());
         }
     }
 
