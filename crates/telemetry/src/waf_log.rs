@@ -98,7 +98,7 @@ impl UnwrittenLine {
                 RecordedBody::Whole(body) => body.len(),
                 RecordedBody::LeftOut | RecordedBody::Off => 0,
             };
-            inspection.text_bytes() + recorded > LONG_TEXT_BYTES
+            inspection.counts().text_bytes + recorded > LONG_TEXT_BYTES
         })
     }
 

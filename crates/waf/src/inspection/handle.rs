@@ -186,12 +186,6 @@ impl Inspection {
         self.state.message.variables.texts.work_bytes()
     }
 
-    /// The number of bytes of all texts: of the request, of the response, and of what rules made of them. Equal texts count
-    /// once.
-    pub fn text_bytes(&self) -> usize {
-        self.state.message.variables.texts.own_bytes()
-    }
-
     /// The counters of the work so far.
     pub fn counts(&self) -> Counts {
         let EvaluationCounts { compared, patterns } = self.state.counts;

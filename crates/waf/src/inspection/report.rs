@@ -133,6 +133,8 @@ pub struct Match {
 pub struct Counts {
     /// The number of stored texts, including those derived from others.
     pub texts: usize,
+    /// The number of their bytes, without those of texts that were known before the request.
+    pub text_bytes: usize,
     /// The number of texts that transformations produced.
     pub transformed: usize,
     /// The number of texts that were searched for the literals and bytes that operators need.

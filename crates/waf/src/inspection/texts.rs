@@ -424,6 +424,7 @@ impl Texts {
     pub fn counts(&self) -> Counts {
         Counts {
             texts: self.texts.len(),
+            text_bytes: self.own_bytes(),
             transformed: self.made.len(),
             looked_at: self.looked_at,
             ..Counts::default()
