@@ -178,6 +178,7 @@ fn a_retry_by_status_finds_the_members_of_its_moment() {
         .pool("retries: 1")
         .pool("retry_on: [ 503 ]")
         .top(&format!("state_dir: {}", folder.path().display()))
+        .top("data_plane: { workers: 1 }")
         .admin_socket();
     let proxy = Proxy::start(&setup);
     let mut client = proxy.client();
@@ -187,6 +188,12 @@ fn a_retry_by_status_finds_the_members_of_its_moment() {
     });
     let untried = members.iter().find(|it| it.request_count() == 0).expect("one of two");
     change(&proxy, &[remove(untried), set(&good, "", json!({}))]);
+    // The worker was told before this, and has heard it when it answers what came to it later, in another turn.
+    for _ in 0..2 {
+        let mut other = proxy.client();
+        other.send("TRACE / HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+        other.response().assert_status(405);
+    }
     gate.open();
     assert_eq!(of(std::iter::once(client.response())), names(&["good"]));
     assert_eq!(untried.request_count(), 0);
