@@ -200,8 +200,9 @@ impl Member<'_> {
     /// Resets the connection, or closes it: after GOAWAY, or within a frame.
     async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
         if self.http2.link.queued() > 0 && random.percent(50) {
-            let kept = random.below(self.http2.link.queued());
-            self.http2.link.keep_queued(kept);
+            let dropped = 1 + random.below(self.http2.link.queued());
+            let out = self.http2.link.out();
+            out.truncate(out.len() - dropped);
             self.http2.link.close_in_order(self.world.profile.stuck).await;
             return Ok(());
         }

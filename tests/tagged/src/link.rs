@@ -154,11 +154,6 @@ impl Link {
         self.out.len() - self.out_at
     }
 
-    /// Drops all of the output buffer but its first bytes.
-    pub fn keep_queued(&mut self, bytes: usize) {
-        self.out.truncate(self.out_at + bytes);
-    }
-
     /// The output buffer.
     pub fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
