@@ -121,6 +121,13 @@ fn done(work: Work) -> Option<Command> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use weir_core::policy::WafMode;
+    use weir_event_loop::clock;
+    use weir_exchange::parts::inspection_report::{InspectionOutcome, InspectionReport};
+    use weir_telemetry::side_logs::SideLogs;
+
     use super::*;
     use crate::sample_inspections::{broken, long, short};
 
@@ -151,6 +158,33 @@ mod tests {
         to.send(1, Work::Inspect(fifth)).expect("a place");
         drop(to);
         assert!(commands.recv().is_err());
+    }
+
+    #[test]
+    fn a_line_goes_to_its_log_and_one_without_a_place_is_told_to_the_worker() {
+        let (inspectors, to) = Inspectors::new(1, false);
+        let (link, commands, _socket) = Link::to_channel().expect("a link");
+        inspectors.start(std::iter::once(Arc::clone(&link)));
+        let ((log, lines), (spans, _)) = (sync_channel(1), sync_channel(1));
+        let mut side_logs = SideLogs::new(log, spans);
+        for request_id in ["first", "second"] {
+            let report = InspectionReport {
+                request_id: request_id.into(),
+                virtual_server: "shop".into(),
+                credential_fields: Default::default(),
+                client: None,
+                mode: WafMode::Block,
+                outcome: InspectionOutcome::Unfinished,
+                status: 0,
+                inspection: None,
+            };
+            let line = side_logs.begin_inspected(Box::new(report), clock::now());
+            to.send(0, Work::Write(line)).expect("a place");
+        }
+        // One thread writes both in order. The log has a place for one.
+        assert!(matches!(commands.recv(), Ok(Command::LineDropped)));
+        let line = String::from_utf8(lines.recv().expect("a line").bytes).expect("text");
+        assert!(line.contains("\"first\"") && lines.try_recv().is_err(), "{line}");
     }
 
     #[test]
